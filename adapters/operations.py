@@ -1,0 +1,139 @@
+"""Health, metrics and the documents made from the specs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from pydantic_core import to_json
+from starlette.responses import Response
+
+from adapters.call import Call
+from engine.counters import CAPACITY, WINDOW_SECONDS
+from engine.errors import EngineUnavailable, RequestError
+from engine.service import Service
+
+_GENERATED = Path(__file__).parent.parent / "generated"
+
+
+async def health(call: Call) -> Response:
+    """200 while the engine works and takes requests. Raises EngineUnavailable."""
+    failure = call.service.client.failure
+    if failure is not None:
+        raise EngineUnavailable(failure)
+    if call.service.draining:
+        raise EngineUnavailable("the server is stopping")
+    return Response(b'{"status":"ok"}', media_type="application/json")
+
+
+async def metrics(call: Call) -> Response:
+    """Prometheus text, or one JSON object where the query or the Accept header prefers it."""
+    asked = call.request.query_params.get("format")
+    if asked not in (None, "json", "prometheus"):
+        raise RequestError("format must be json or prometheus", "format")
+    wants_json = asked == "json" if asked else prefers_json(call.request.headers.get("accept", ""))
+    if wants_json:
+        return Response(to_json(snapshot(call.service)), media_type="application/json")
+    registry = CollectorRegistry()
+    registry.register(_Metrics(call.service))
+    return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+
+async def openapi_document(call: Call) -> Response:
+    """All specs as one OpenAPI document."""
+    return Response((_GENERATED / "openapi.json").read_bytes(), media_type="application/json")
+
+
+async def docs(call: Call) -> Response:
+    """The same for people."""
+    return Response((_GENERATED / "docs.html").read_bytes(), media_type="text/html")
+
+
+def prefers_json(accept: str) -> bool:
+    """Whether an Accept header gives JSON a higher quality than text; a tie goes to the earlier."""
+    best = {"json": (0.0, 0), "text": (0.0, 0)}
+    for place, item in enumerate(accept.split(",")):
+        media_range, *parameters = (part.strip() for part in item.split(";"))
+        quality = 1.0
+        for parameter in parameters:
+            if found := re.fullmatch(r"q=([01](?:\.\d{0,3})?)", parameter):
+                quality = float(found[1])
+        for kind, ranges in (
+            ("json", ("application/json", "application/*")),
+            ("text", ("text/plain", "text/*", "*/*")),
+        ):
+            if media_range in ranges:
+                best[kind] = max(best[kind], (quality, -place))
+    return best["json"] > best["text"]
+
+
+def snapshot(service: Service) -> dict[str, object]:
+    """The numbers of the JSON form; Prometheus names differ only by prefix and suffix."""
+    counters, stats = service.counters, service.client.stats
+    samples = counters.first_response.recent()
+    return {
+        "prefill_tokens": stats.prefill_tokens,
+        "generated_tokens": stats.generated_tokens,
+        "active": stats.active,
+        "pending": stats.pending,
+        "started": counters.started,
+        "completed": counters.completed,
+        "failed": counters.failed,
+        "cancelled": counters.cancelled,
+        "refused": counters.refused,
+        "held": service.held,
+        "steps": stats.steps,
+        "preemptions": stats.preemptions,
+        "reused_tokens": stats.reused_tokens,
+        "cached_pages": stats.cached_pages,
+        "free_pages": stats.free_pages,
+        "total_pages": stats.total_pages,
+        "page_tokens": service.info.engine.page_tokens,
+        "learned_drafter": False,
+        "first_response": {
+            "median_seconds": counters.first_response.median(),
+            "samples": len(samples),
+            "window_seconds": WINDOW_SECONDS,
+            "capacity": CAPACITY,
+            "truncated": len(samples) == CAPACITY,
+        },
+    }
+
+
+_COUNTERS = {
+    "prefill_tokens": ("flare_prefill_tokens", "Prompt tokens computed"),
+    "generated_tokens": ("flare_generated_tokens", "Tokens generated, stop tokens included"),
+    "started": ("flare_requests_started", "Choices admitted"),
+    "completed": ("flare_requests_completed", "Choices that ended well"),
+    "failed": ("flare_requests_failed", "Choices that failed"),
+    "cancelled": ("flare_requests_cancelled", "Choices whose client went away"),
+    "refused": ("flare_requests_refused", "Choices refused because every place was taken"),
+    "steps": ("flare_steps", "Steps of the engine"),
+    "preemptions": ("flare_preemptions", "Sequences that had to give their pages back"),
+    "reused_tokens": ("flare_cache_reused_tokens", "Prompt tokens found in the prefix cache"),
+}
+_GAUGES = {
+    "active": ("flare_active_requests", "Sequences being generated"),
+    "pending": ("flare_pending_requests", "Sequences waiting for the engine"),
+    "held": ("flare_admitted_requests", "Choices that hold a place"),
+    "cached_pages": ("flare_cached_kv_pages", "Pages that a prefix match can find"),
+    "free_pages": ("flare_free_kv_pages", "Pages without an owner"),
+    "total_pages": ("flare_total_kv_pages", "Pages in the pool"),
+    "page_tokens": ("flare_kv_page_tokens", "Tokens of a page"),
+}
+
+
+class _Metrics(Collector):
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[Metric]:
+        numbers = snapshot(self._service)
+        for key, (name, text) in _COUNTERS.items():
+            yield CounterMetricFamily(name, text, value=numbers[key])
+        for key, (name, text) in _GAUGES.items():
+            yield GaugeMetricFamily(name, text, value=numbers[key])

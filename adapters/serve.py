@@ -1,0 +1,181 @@
+"""`python -m adapters.serve`: from the configuration to a listening server, and back down."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import sys
+import time
+
+import uvicorn
+
+from adapters.app import build_app
+from adapters.auth import Keys
+from adapters.script import load_script
+from engine import config as configuration
+from engine.client import ProcessClient
+from engine.config import Config
+from engine.core.runner import EngineSettings
+from engine.errors import StartupError
+from engine.model.checkpoint import locate, model_name
+from engine.model.defaults import sampling_defaults
+from engine.service import Limits, Service
+from engine.text.template import ChatTemplate
+from engine.text.tokenizer import Tokenizer
+from engine.types import EngineFacts, ModelInfo
+
+log = logging.getLogger("heliograph")
+
+
+def main() -> int:
+    """Serve until told to stop; 1 with one line when the server cannot start."""
+    try:
+        config = configuration.from_process()
+        logging.basicConfig(level=config.log_level.upper(), format="%(message)s", stream=sys.stderr)
+        for line in config.lines():
+            log.info("config: %s", line)
+        listener = _listen(config)
+        keys = Keys.load(config.api_key_file)
+        client, service = load(config)
+    except StartupError as error:
+        print(f"heliograph: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    url = f"http://{_shown(config.host)}:{listener.getsockname()[1]}"
+    app = build_app(service, config, keys, on_start=client.attach)
+    _Server(app, config, service, lambda: _announce(url, service.info)).run([listener])
+    return 0
+
+
+def load(config: Config) -> tuple[ProcessClient, Service]:
+    """Start the engine process, load what is about text meanwhile. Raises StartupError."""
+    path = locate(config.model, log.info)
+    log.info("loading %s", path)
+    script = None
+    if config.scripted is not None:
+        tokenizer = Tokenizer.load(path)
+        script = load_script(config.scripted, tokenizer)
+    settings = EngineSettings(
+        path=path,
+        dtype=config.dtype,
+        max_context=config.max_context,
+        max_concurrency=config.max_concurrency,
+        prefill_chunk=config.prefill_chunk,
+        max_batch_tokens=config.max_batch_tokens,
+        kv_tokens=config.kv_tokens,
+        log_level=config.log_level,
+        script=script,
+    )
+    client = ProcessClient(settings)
+    try:
+        if config.scripted is None:
+            tokenizer = Tokenizer.load(path)
+        template = ChatTemplate.load(path, tokenizer)
+        defaults_source = sampling_defaults(path)
+        facts = client.wait_ready(log.info)
+    except BaseException:
+        client.kill()
+        raise
+    checkpoint = model_name(path)
+    info = ModelInfo(
+        id=config.alias[0] if config.alias else checkpoint,
+        checkpoint=checkpoint,
+        names=frozenset((checkpoint, *config.alias)),
+        created=int(time.time()),
+        eos_ids=tokenizer.eos_ids,
+        bos_id=tokenizer.bos_id,
+        defaults=defaults_source,
+        default_max_tokens=config.default_max_tokens,
+        engine=facts,
+    )
+    limits = Limits(
+        config.max_concurrency, config.max_queue, config.frontend_threads, config.clamp_max_tokens
+    )
+    return client, Service(info, client, tokenizer, template, limits)
+
+
+def _listen(config: Config) -> socket.socket:
+    """Take the port before the model loads, so that a port in use is known at once."""
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((config.host, config.port))
+        listener.listen(2048)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        message = f"cannot listen on {config.host}:{config.port}: {reason}; choose another --port"
+        raise StartupError(message) from None
+    return listener
+
+
+def _shown(host: str) -> str:
+    if host in ("0.0.0.0", "::"):
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
+def _announce(url: str, info: ModelInfo) -> None:
+    engine: EngineFacts = info.engine
+    log.info(
+        "ready: %s at %s (%s, %s, context %s tokens)",
+        info.id, url, engine.backend, engine.dtype, f"{engine.max_context:,}",
+    )  # fmt: skip
+    log.info("  documentation  %s/docs", url)
+    log.info('  OpenAI SDK     OpenAI(base_url="%s/v1", api_key="none")', url)
+    log.info("  environment    export OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=none", url)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, with our drain: refuse new requests, let running ones end, then stop."""
+
+    def __init__(self, app: object, config: Config, service: Service, ready: object) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,  # type: ignore[arg-type]
+                loop="uvloop",
+                http="httptools",
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                access_log=config.log_level == "debug",
+                server_header=False,
+                timeout_keep_alive=75,
+                timeout_graceful_shutdown=5,
+            )
+        )
+        self._service = service
+        self._drain_seconds = config.drain_seconds
+        self._ready = ready
+        self._draining: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self._stop)
+            self._ready()  # type: ignore[operator]
+
+    def _stop(self) -> None:
+        """The first signal drains, the second stops at once."""
+        if self._draining is not None:
+            self.should_exit = self.force_exit = True
+            return
+        log.info("stopping; running requests have %g s to end", self._drain_seconds)
+        self._service.draining = True
+        self._draining = asyncio.get_running_loop().create_task(self._drain())
+
+    async def _drain(self) -> None:
+        deadline = time.monotonic() + self._drain_seconds
+        while self._service.held and time.monotonic() < deadline:
+            await asyncio.sleep(0.05)
+        self._service.client.abort("the server is stopping")
+        self.should_exit = True
+
+
+if __name__ == "__main__":
+    sys.exit(main())

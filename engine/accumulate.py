@@ -1,0 +1,43 @@
+"""Semantic events become an `Output`: the one accumulator for every buffered reply."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from engine.errors import GenerationFailed
+from engine.types import Finished, FinishCause, Output, SemanticEvent, TextDelta
+
+
+class Accumulator:
+    """Collects one choice's events."""
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._finished: Finished | None = None
+
+    def add(self, event: SemanticEvent) -> None:
+        """Take the next event. Raises GenerationFailed when it reports a failure."""
+        if isinstance(event, TextDelta):
+            self._text.append(event.text)
+        elif isinstance(event, Finished):
+            if event.cause in (FinishCause.FAILED, FinishCause.CANCELLED):
+                raise GenerationFailed(event.error or "the generation was cancelled")
+            self._finished = event
+
+    def output(self) -> Output:
+        """The finished choice. Raises GenerationFailed when no end was seen."""
+        if self._finished is None:
+            raise GenerationFailed("the generation ended without a finish")
+        end = self._finished
+        return Output("".join(self._text), end.cause, end.usage, end.stop)
+
+
+async def accumulate(
+    batches: AsyncIterator[list[tuple[int, SemanticEvent]]], num_choices: int
+) -> list[Output]:
+    """Wait for all choices of a generation; outputs in choice order."""
+    choices = [Accumulator() for _ in range(num_choices)]
+    async for batch in batches:
+        for index, event in batch:
+            choices[index].add(event)
+    return [choice.output() for choice in choices]

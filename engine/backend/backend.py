@@ -1,0 +1,104 @@
+"""The seam between the scheduler and a device: a flat plan goes in, one token per row comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+PAGE_TOKENS = 16
+
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+Float32 = NDArray[np.float32]
+UInt64 = NDArray[np.uint64]
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class StepPlan:
+    """One step: N token rows of B sequences, of which R rows want a next token.
+
+    Row r of the step belongs to the sequence b with `qo_indptr[b] <= r < qo_indptr[b + 1]`, whose
+    pages are `kv_indices[kv_indptr[b]:kv_indptr[b + 1]]`; the rows of one sequence are consecutive
+    positions, and its context after the step ends at the last of them. `slots` is where a row's key
+    and value go: page * 16 + offset.
+
+    Per sampled row: `bias_*` and `seen_*` are CSR lists. A bias of -inf bans the token. `seen_ids`
+    holds the distinct tokens of prompt and output, `seen_counts` how often each occurs in the
+    output (0: in the prompt only). `seeds` and `positions_drawn` key the random draw: nothing else
+    does, so a seeded row gives the same token in any batch.
+    """
+
+    ids: Int64  # [N]
+    positions: Int64  # [N]
+    slots: Int64  # [N]
+    qo_indptr: Int32  # [B + 1]
+    kv_indptr: Int32  # [B + 1]
+    kv_indices: Int32  # [pages]
+    sequence_keys: Int64  # [B] stable for the life of a sequence
+    logit_rows: Int64  # [R] rows of the step whose logits are sampled
+    logit_sequences: Int32  # [R] the sequence of each sampled row
+    temperature: Float32  # [R]
+    top_p: Float32  # [R]
+    top_k: Int32  # [R], 0 = off
+    min_p: Float32  # [R]
+    repetition_penalty: Float32  # [R]
+    presence_penalty: Float32  # [R]
+    frequency_penalty: Float32  # [R]
+    seeds: UInt64  # [R]
+    positions_drawn: Int64  # [R] number of output tokens before this one
+    bias_indptr: Int32  # [R + 1]
+    bias_ids: Int64
+    bias_values: Float32
+    seen_indptr: Int32  # [R + 1]
+    seen_ids: Int64
+    seen_counts: Int32
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """The numbers the scheduler needs of a loaded model."""
+
+    vocab_size: int
+    max_context: int
+    kv_bytes_per_token: int
+
+
+class Backend(Protocol):
+    """A loaded model on a device. All calls come from the engine's step thread."""
+
+    name: str
+    dtype: str
+    shape: ModelShape
+
+    def allocate(self, num_pages: int) -> None:
+        """Reserve KV memory for `num_pages` pages of 16 tokens, zeroed; page 0 is padding."""
+
+    def warm_up(self) -> None:
+        """Run once what the first request would otherwise wait for."""
+
+    def run(self, plan: StepPlan) -> Int64:
+        """Compute the step and return the R next tokens.
+
+        Raises `FailedRows` when some rows failed and the others hold.
+        """
+
+    def open_sequence(self, key: int, text: str) -> None:
+        """Announce a sequence; `text` is the tail of what it answers (scripted replies match it)."""
+
+    def close_sequence(self, key: int) -> None:
+        """Forget a sequence."""
+
+
+class FailedRows(Exception):
+    """Some sampled rows failed; `tokens` holds the others' results, `failed` maps row to reason."""
+
+    def __init__(self, tokens: Int64, failed: dict[int, str]) -> None:
+        super().__init__("; ".join(failed.values()))
+        self.tokens = tokens
+        self.failed = failed

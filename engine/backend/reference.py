@@ -1,0 +1,169 @@
+"""The torch backend: always present, and the oracle that every other backend is tested against."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine.backend.backend import PAGE_TOKENS, Int64, ModelShape, Progress, StepPlan
+from engine.backend.linear import Linear, packing_is_exact
+from engine.backend.sampling import sample
+from engine.backend.torch_ops import KvPool, Rotations, TorchStep
+from engine.model.decoder import Decoder
+from engine.model.shape import Shape
+from engine.model.weights import load_decoder, open_checkpoint, rotary_frequencies
+
+Dtype = Literal["auto", "fp32", "bf16"]
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+BF16_CPU_FLAGS = {"avx512_bf16", "amx_bf16"}
+
+
+class TorchReference:
+    """A Llama decoder on CPU tensors. In fp32 a row's logits have the same bits in any batch,
+    chunking and cache state; in bf16 they agree within that type's rounding.
+    """
+
+    name = "reference"
+
+    def __init__(
+        self, model: Shape, decoder: Decoder[Tensor, Linear], rotations: Rotations, dtype: str
+    ) -> None:
+        self.dtype = dtype
+        self._model = model
+        self._decoder = decoder
+        self._rotations = rotations
+        numbers = 2 * model.layers * model.kv_heads * model.head_dim
+        self.shape = ModelShape(
+            vocab_size=model.vocab,
+            max_context=model.max_context,
+            kv_bytes_per_token=numbers * DTYPES[dtype].itemsize,
+        )
+        self._pool = KvPool(model, 1, DTYPES[dtype])
+
+    @classmethod
+    def load(cls, path: Path, dtype: Dtype, progress: Progress) -> TorchReference:
+        """Read a model folder or `.gguf` file; `auto` is bf16 where the CPU multiplies it.
+
+        Raises `StartupError` for anything about the files that does not hold together.
+        """
+        start = time.perf_counter()
+        torch.set_num_threads(usable_cores())
+        chosen = dtype if dtype != "auto" else ("bf16" if cpu_multiplies_bf16() else "fp32")
+        shape = Shape.load(path)
+        checkpoint = open_checkpoint(path, shape)
+        progress(f"loading {shape.layers} layers as {chosen}")
+        with torch.inference_mode():
+            packed = packing_is_exact(_matrix_sizes(shape), DTYPES[chosen])
+            decoder = load_decoder(
+                checkpoint,
+                shape,
+                DTYPES[chosen],
+                lambda weight, bias: Linear.pack(weight, bias, packed),
+            )
+            frequencies = rotary_frequencies(checkpoint, shape)
+            rotations = Rotations.build(frequencies, shape.max_context)
+        progress(f"loaded in {time.perf_counter() - start:.1f} s")
+        return cls(shape, decoder, rotations, chosen)
+
+    def allocate(self, num_pages: int) -> None:
+        """Reserve KV memory for `num_pages` pages of 16 tokens, zeroed; page 0 is padding."""
+        with torch.inference_mode():
+            self._pool = KvPool(self._model, num_pages, DTYPES[self.dtype])
+
+    def warm_up(self) -> None:
+        """Run a decode row and a prefill on the padding page: kernels are made on first use."""
+        for rows in (1, PAGE_TOKENS):
+            self.logits(_warm_up_plan(rows))
+        with torch.inference_mode():
+            self._pool.clear_page(0)
+
+    def run(self, plan: StepPlan) -> Int64:
+        """Compute the step and return the R next tokens; raises `FailedRows`."""
+        with torch.inference_mode():
+            return sample(self.logits(plan), plan)
+
+    def logits(self, plan: StepPlan) -> Tensor:
+        """Compute the step and return the logits of its sampled rows, fp32 [R, vocab]."""
+        with torch.inference_mode():
+            step = TorchStep(plan, self._model, self._pool, self._rotations)
+            return self._decoder.forward(step).float()
+
+    def open_sequence(self, key: int, text: str) -> None:
+        """Nothing to keep: a plan says all about its sequences."""
+
+    def close_sequence(self, key: int) -> None:
+        """Nothing was kept."""
+
+
+def usable_cores() -> int:
+    """Count the cores that affinity and the control group (v2, then v1) grant this process."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = _read_words("/sys/fs/cgroup/cpu.max") or (
+        _read_words("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")
+        + _read_words("/sys/fs/cgroup/cpu/cpu.cfs_period_us")
+    )
+    if len(quota) == 2 and all(word.isdigit() for word in quota) and int(quota[1]):
+        cores = min(cores, max(1, int(quota[0]) // int(quota[1])))
+    return cores
+
+
+def cpu_multiplies_bf16() -> bool:
+    """Tell whether the CPU has bf16 products; without them bf16 is far slower than fp32."""
+    flags = _read_words("/proc/cpuinfo")
+    return not BF16_CPU_FLAGS.isdisjoint(flags)
+
+
+def _read_words(path: str) -> list[str]:
+    try:
+        return Path(path).read_text("utf-8").split()
+    except OSError:
+        return []
+
+
+def _matrix_sizes(shape: Shape) -> list[tuple[int, int]]:
+    """(out, in) of a layer's matrices; the head is like gate_up, only higher."""
+    queries = shape.heads * shape.head_dim
+    return [
+        (queries + 2 * shape.kv_heads * shape.head_dim, shape.hidden),
+        (shape.hidden, queries),
+        (2 * shape.intermediate, shape.hidden),
+        (shape.hidden, shape.intermediate),
+    ]
+
+
+def _warm_up_plan(rows: int) -> StepPlan:
+    """One greedy sequence of `rows` tokens 0 on page 0."""
+    steps, none = np.arange(rows, dtype=np.int64), np.zeros(0, np.int64)
+    zeros, ones = np.zeros(1, np.float32), np.ones(1, np.float32)
+    return StepPlan(
+        ids=np.zeros(rows, np.int64),
+        positions=steps,
+        slots=steps,
+        qo_indptr=np.array([0, rows], np.int32),
+        kv_indptr=np.array([0, 1], np.int32),
+        kv_indices=np.zeros(1, np.int32),
+        sequence_keys=np.zeros(1, np.int64),
+        logit_rows=steps[-1:],
+        logit_sequences=np.zeros(1, np.int32),
+        temperature=zeros,
+        top_p=ones,
+        top_k=np.zeros(1, np.int32),
+        min_p=zeros,
+        repetition_penalty=ones,
+        presence_penalty=zeros,
+        frequency_penalty=zeros,
+        seeds=np.zeros(1, np.uint64),
+        positions_drawn=np.zeros(1, np.int64),
+        bias_indptr=np.zeros(2, np.int32),
+        bias_ids=none,
+        bias_values=zeros[:0],
+        seen_indptr=np.zeros(2, np.int32),
+        seen_ids=none,
+        seen_counts=none.astype(np.int32),
+    )

@@ -1,0 +1,246 @@
+"""Configuration: one frozen object, resolved once at start.
+
+Every option is a field of `Config`. It has a command-line flag (`--max-context`), an environment
+variable (`HELIOGRAPH_MAX_CONTEXT`) and a key of the TOML file (`max_context` in the section the
+field names). The command line wins over the environment, the environment over the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import ipaddress
+import os
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engine.errors import StartupError
+
+
+def _option(section: str, help_text: str, default: Any, **details: Any) -> Any:
+    details |= {"section": section, "help": help_text}
+    return field(default=default, metadata=details)
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError("must be at least 1")
+    return value
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise ValueError("must be a number of seconds, at least 0")
+    return value
+
+
+def _port(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= 65535:
+        raise ValueError("must be between 0 and 65535")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The resolved configuration. `sources` says where each value that is not a default is from."""
+
+    model: str | None = _option(
+        "model", "a Hugging Face folder, a GGUF file or a hub id; without it, the embedded model", None
+    )
+    dtype: str = _option(
+        "model", "number format of the weights", "auto", choices=("auto", "bf16", "fp32")
+    )
+    scripted: Path | None = _option(
+        "model", "a JSON file of replies that stand in for the model (needs no torch)", None, parse=Path
+    )
+    max_context: int | None = _option(
+        "engine", "context window in tokens, prompt and output together", None, parse=_positive
+    )
+    max_concurrency: int = _option(
+        "engine", "sequences that are generated at the same time", 16, parse=_positive
+    )
+    max_queue: int = _option(
+        "engine", "sequences that may wait behind them before requests get 429", 256, parse=_positive
+    )
+    prefill_chunk: int = _option(
+        "engine", "prompt tokens of one sequence that one step computes at most", 256, parse=_positive
+    )
+    max_batch_tokens: int = _option(
+        "engine", "tokens that one step computes at most, over all sequences", 512, parse=_positive
+    )
+    kv_tokens: int | None = _option(
+        "engine", "tokens that the KV cache holds; without it, what the memory allows", None,
+        parse=_positive,
+    )
+    host: str = _option("server", "address to listen on", "127.0.0.1")
+    port: int = _option("server", "port to listen on; 0 takes a free one", 8000, parse=_port)
+    alias: tuple[str, ...] = _option(
+        "server", "another name of the model; the first one is the name in replies (repeatable)", (),
+        repeat=True,
+    )
+    model_names: str = _option(
+        "server", "'any' serves every requested model name, 'known' refuses unknown ones", "any",
+        choices=("any", "known"),
+    )
+    api_key_file: Path | None = _option(
+        "server", "a file with one key, or with lines 'name = key' for several tenants", None,
+        parse=Path,
+    )
+    allow_open: bool = _option(
+        "server", "listen on a public address without a key", False, switch=True
+    )
+    default_max_tokens: int | None = _option(
+        "server", "output limit of requests that name none; without it, the remaining context", None,
+        parse=_positive,
+    )
+    clamp_max_tokens: bool = _option(
+        "server", "shorten an output limit that does not fit the context instead of refusing it",
+        False, switch=True,
+    )
+    max_body_bytes: int = _option(
+        "server", "largest request body, as sent and decompressed", 32 * 1024 * 1024, parse=_positive
+    )
+    frontend_threads: int = _option(
+        "server", "threads that parse bodies, render templates and tokenise", 2, parse=_positive
+    )
+    heartbeat_seconds: float = _option(
+        "server", "silence after which a stream sends a sign of life; 0 sends none", 15.0,
+        parse=_seconds,
+    )
+    drain_seconds: float = _option(
+        "server", "time that running requests get to end when the server is told to stop", 30.0,
+        parse=_seconds,
+    )
+    log_level: str = _option(
+        "server", "how much is logged", "info", choices=("debug", "info", "warning", "error")
+    )
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not (self.allow_open or self.api_key_file or _is_loopback(self.host)):
+            raise StartupError(
+                f"{self.host} can be reached from other machines: "
+                "give --api-key-file, or --allow-open to serve without a key"
+            )
+
+    def lines(self) -> list[str]:
+        """One line per option that is not its default, for the start-up log."""
+        return [
+            f"{name} = {getattr(self, name)} ({self.sources[name]})" for name in sorted(self.sources)
+        ]
+
+
+_OPTIONS = {item.name: item for item in dataclasses.fields(Config) if item.name != "sources"}
+
+
+def resolve(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
+    """Read command line, environment and file. Raises StartupError for what they get wrong."""
+    given = vars(_parser().parse_args(arguments))
+    file = given.pop("config") or environment.get("HELIOGRAPH_CONFIG")
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+
+    def take(name: str, raw: Any, source: str) -> None:
+        values[name] = _parse(name, raw, source)
+        sources[name] = source
+
+    for name, raw in _read_file(Path(file)).items() if file else ():
+        take(name, raw, str(file))
+    for name in _OPTIONS:
+        variable = f"HELIOGRAPH_{name.upper()}"
+        if variable in environment:
+            take(name, environment[variable], variable)
+    for name, raw in given.items():
+        if raw is not None:
+            take(name, raw, f"--{name.replace('_', '-')}")
+    return Config(**values, sources=sources)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="heliograph",
+        description="Serve one model over the OpenAI API. Every option is also a key of the TOML "
+        "file and an environment variable HELIOGRAPH_NAME.",
+    )
+    parser.add_argument("--config", metavar="FILE", help="a TOML file with options")
+    for name, item in _OPTIONS.items():
+        details = item.metadata
+        default = "" if item.default in (None, (), False) else f" (default: {item.default})"
+        settings: dict[str, Any] = {"default": None, "help": details["help"] + default}
+        if details.get("switch"):
+            settings |= {"action": "store_const", "const": "true"}
+        elif details.get("repeat"):
+            settings |= {"action": "append", "metavar": "NAME"}
+        elif "choices" in details:
+            settings["choices"] = details["choices"]
+        else:
+            settings["metavar"] = name.split("_")[-1].upper()
+        parser.add_argument(f"--{name.replace('_', '-')}", **settings)
+    return parser
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        sections = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise StartupError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise StartupError(f"{path} is not a TOML file: {error}") from None
+    values: dict[str, Any] = {}
+    for section, content in sections.items():
+        if not isinstance(content, dict):
+            raise StartupError(f"{path}: {section} belongs into a section")
+        for key, value in content.items():
+            if key not in _OPTIONS or _OPTIONS[key].metadata["section"] != section:
+                raise StartupError(f"{path}: unknown option {key} in section [{section}]")
+            values[key] = value
+    return values
+
+
+def _parse(name: str, raw: Any, source: str) -> Any:
+    """Turn a file's, a variable's or a flag's value into the field's."""
+    details = _OPTIONS[name].metadata
+    try:
+        if details.get("switch"):
+            return _switch(raw)
+        if details.get("repeat"):
+            names = raw.split(",") if isinstance(raw, str) else raw
+            return tuple(str(part).strip() for part in names if str(part).strip())
+        if "choices" in details and raw not in details["choices"]:
+            raise ValueError(f"must be one of {', '.join(details['choices'])}")
+        if isinstance(raw, (bool, list, dict)):
+            raise ValueError("has the wrong type")
+        parse: Callable[[str], Any] = details.get("parse", str)
+        return parse(str(raw))
+    except ValueError as error:
+        raise StartupError(f"{name} = {raw!r} ({source}): {error}") from None
+
+
+def _switch(raw: Any) -> bool:
+    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    value = known.get(str(raw).lower())
+    if value is None:
+        raise ValueError("must be true or false")
+    return value
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name that other machines may resolve
+        return False
+
+
+def from_process() -> Config:
+    """The configuration of this process's command line and environment."""
+    import sys
+
+    return resolve(sys.argv[1:], os.environ)

@@ -1,0 +1,95 @@
+"""Slices of sequences become one flat `StepPlan`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from engine.backend.backend import PAGE_TOKENS, StepPlan
+from engine.core.scheduler import Slice
+from engine.core.sequence import Sequence
+
+
+def build_plan(slices: list[Slice]) -> StepPlan:
+    """Lay out one step; the order of sequences and of sampled rows is that of `slices`."""
+    counts = np.array([piece.count for piece in slices], np.int32)
+    starts = np.array([piece.sequence.computed for piece in slices], np.int64)
+    pages = [_pages_after(piece) for piece in slices]
+    qo_indptr = _indptr(counts)
+    sampled = [row for row, piece in enumerate(slices) if piece.samples]
+    sequences = [slices[row].sequence for row in sampled]
+    positions = np.concatenate(
+        [np.arange(start, start + count) for start, count in zip(starts, counts, strict=True)]
+    )
+    bias = [sequence.bias() for sequence in sequences]
+    seen = [_seen(sequence) for sequence in sequences]
+    return StepPlan(
+        ids=np.concatenate([_ids(piece) for piece in slices]),
+        positions=positions,
+        slots=np.concatenate([_slots(piece) for piece in slices]),
+        qo_indptr=qo_indptr,
+        kv_indptr=_indptr(np.array([len(own) for own in pages], np.int32)),
+        kv_indices=np.concatenate([np.asarray(own, np.int32) for own in pages]),
+        sequence_keys=np.array([piece.sequence.key for piece in slices], np.int64),
+        logit_rows=qo_indptr[1:][sampled].astype(np.int64) - 1,
+        logit_sequences=np.array(sampled, np.int32),
+        temperature=_column(sequences, lambda s: s.request.sampling.temperature),
+        top_p=_column(sequences, lambda s: s.request.sampling.top_p),
+        top_k=_column(sequences, lambda s: s.request.sampling.top_k, np.int32),
+        min_p=_column(sequences, lambda s: s.request.sampling.min_p),
+        repetition_penalty=_column(sequences, lambda s: s.request.sampling.repetition_penalty),
+        presence_penalty=_column(sequences, lambda s: s.request.sampling.presence_penalty),
+        frequency_penalty=_column(sequences, lambda s: s.request.sampling.frequency_penalty),
+        seeds=_column(sequences, lambda s: s.request.seed, np.uint64),
+        positions_drawn=_column(sequences, lambda s: s.output_len, np.int64),
+        bias_indptr=_lengths(bias),
+        bias_ids=_joined([ids for ids, _ in bias], np.int64),
+        bias_values=_joined([values for _, values in bias], np.float32),
+        seen_indptr=_lengths(seen),
+        seen_ids=_joined([ids for ids, _ in seen], np.int64),
+        seen_counts=_joined([counts for _, counts in seen], np.int32),
+    )
+
+
+def _pages_after(piece: Slice) -> list[int]:
+    """The pages that hold the context up to the end of the slice."""
+    end = piece.sequence.computed + piece.count
+    return piece.sequence.pages[: -(-end // PAGE_TOKENS)]
+
+
+def _ids(piece: Slice) -> NDArray[np.int64]:
+    first = piece.sequence.computed
+    return np.array(piece.sequence.token_ids[first : first + piece.count], np.int64)
+
+
+def _slots(piece: Slice) -> NDArray[np.int64]:
+    first = piece.sequence.computed
+    positions = np.arange(first, first + piece.count)
+    page_of = np.asarray(piece.sequence.pages, np.int64)
+    return page_of[positions // PAGE_TOKENS] * PAGE_TOKENS + positions % PAGE_TOKENS
+
+
+def _seen(sequence: Sequence) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    if sequence.seen is None:
+        return np.zeros(0, np.int64), np.zeros(0, np.int32)
+    return sequence.seen.columns()
+
+
+def _indptr(counts: NDArray[np.int32]) -> NDArray[np.int32]:
+    return np.concatenate([np.zeros(1, np.int32), np.cumsum(counts, dtype=np.int32)])
+
+
+def _lengths(columns: list[tuple[NDArray[np.int64], NDArray[np.generic]]]) -> NDArray[np.int32]:
+    return _indptr(np.array([len(ids) for ids, _ in columns], np.int32))
+
+
+def _column(
+    sequences: list[Sequence], value: Callable[[Sequence], float], dtype: DTypeLike = np.float32
+) -> NDArray:  # type: ignore[type-arg]
+    return np.array([value(sequence) for sequence in sequences], dtype)
+
+
+def _joined(parts: list[NDArray], dtype: DTypeLike) -> NDArray:  # type: ignore[type-arg]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype)

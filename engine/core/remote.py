@@ -1,0 +1,90 @@
+"""The engine process: load, report, run the loop over a pipe until told to stop."""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+
+from engine.core.loop import Command, EngineLoop, Link
+from engine.core.runner import EngineSettings, load_backend, plan_capacity
+from engine.errors import StartupError
+from engine.types import EngineFacts, StepMessage
+
+log = logging.getLogger("heliograph.engine")
+
+
+def drain(commands: queue.SimpleQueue[Command], wait: bool) -> list[Command]:
+    """Everything in the queue; with `wait`, block for the first."""
+    taken = [commands.get()] if wait else []
+    while not commands.empty():
+        taken.append(commands.get())
+    return taken
+
+
+class PipeLink:
+    """The engine's end of the pipe. A thread empties it, so that the API process never blocks."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
+        threading.Thread(target=self._read, name="engine-inbox", daemon=True).start()
+
+    def receive(self, wait: bool) -> list[Command]:
+        return drain(self._commands, wait)
+
+    def send(self, message: StepMessage) -> None:
+        self._connection.send(message)
+
+    def _read(self) -> None:
+        try:
+            while True:
+                self._commands.put(self._connection.recv())
+        except (EOFError, OSError):  # the API process is gone
+            self._commands.put(None)
+
+
+def build_loop(
+    settings: EngineSettings, link: Link, progress: Callable[[str], None]
+) -> tuple[EngineLoop, EngineFacts]:
+    """Load the model and make the loop that serves it. Raises StartupError."""
+    backend = load_backend(settings, progress)
+    facts = plan_capacity(settings, backend)
+    progress(f"warming up, with room for {facts.total_pages * facts.page_tokens:,} tokens")
+    num_pages = facts.total_pages + 1  # page 0 pads
+    backend.allocate(num_pages)
+    backend.warm_up()
+    loop = EngineLoop(
+        backend,
+        link,
+        num_pages=num_pages,
+        max_sequences=settings.max_concurrency,
+        max_batch_tokens=settings.max_batch_tokens,
+        chunk=settings.prefill_chunk,
+    )
+    return loop, facts
+
+
+def run_engine(connection: Connection, settings: EngineSettings) -> None:
+    """The engine process's main function."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the API process decides when to stop
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    logging.basicConfig(level=settings.log_level.upper(), format="%(name)s: %(message)s")
+    sys.setswitchinterval(0.0005)  # the step thread must get the GIL back at once
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")  # read by torch's OpenMP when it loads
+    try:
+        link = PipeLink(connection)
+        loop, facts = build_loop(settings, link, connection.send)
+    except StartupError as error:
+        connection.send(error)
+        return
+    connection.send(facts)
+    try:
+        loop.run()
+    except (BrokenPipeError, ConnectionResetError):
+        log.warning("the API process is gone")

@@ -1,0 +1,44 @@
+"""The Llama decoder, once for every device: weights and a step's operations in, logits out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from engine.backend.ops import Ops
+
+Array = TypeVar("Array")
+Matrix = TypeVar("Matrix")
+
+
+@dataclass(frozen=True, slots=True)
+class Layer(Generic[Array, Matrix]):
+    """One block's weights; matrices that read the same input are one matrix."""
+
+    attention_norm: Array  # [hidden]
+    qkv: Matrix  # [(heads + 2 * kv_heads) * head_dim, hidden]
+    attention_output: Matrix  # [hidden, heads * head_dim]
+    mlp_norm: Array  # [hidden]
+    gate_up: Matrix  # [2 * intermediate, hidden]
+    down: Matrix  # [hidden, intermediate]
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder(Generic[Array, Matrix]):
+    """A Llama model (Touvron et al. 2023; grouped queries: Ainslie et al. 2023)."""
+
+    embedding: Array  # [vocab, hidden]
+    layers: tuple[Layer[Array, Matrix], ...]
+    norm: Array  # [hidden]
+    head: Matrix  # [vocab, hidden]
+
+    def forward(self, ops: Ops[Array, Matrix]) -> Array:
+        """Compute one step and return the logits [R, vocab] of the rows that want them."""
+        x = ops.embed(self.embedding)  # [N, hidden]
+        for index, layer in enumerate(self.layers):
+            q, k, v = ops.rope(ops.linear(ops.rms_norm(x, layer.attention_norm), layer.qkv))
+            ops.append_kv(index, k, v)
+            x = ops.linear(ops.attention(index, q), layer.attention_output, residual=x)
+            gate_up = ops.linear(ops.rms_norm(x, layer.mlp_norm), layer.gate_up)
+            x = ops.linear(ops.silu_mul(gate_up), layer.down, residual=x)
+        return ops.linear(ops.rms_norm(ops.logit_rows(x), self.norm), self.head)

@@ -1,0 +1,66 @@
+"""Reads the weights of a Hugging Face folder: one safetensors file, or shards with an index."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from engine.errors import StartupError
+
+SINGLE_FILE = "model.safetensors"
+INDEX_FILE = "model.safetensors.index.json"
+DTYPES = ("F32", "F16", "BF16")
+
+
+class SafetensorsFolder:
+    """The tensors of a folder, memory-mapped; nothing is read before `read`."""
+
+    def __init__(self, path: Path) -> None:
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        self._files: dict[str, safe_open] = {}
+        for file in _files(path):
+            try:
+                opened = safe_open(file, framework="pt")
+                for name in opened.keys():
+                    self._add(file, name, opened)
+            except (SafetensorError, OSError) as error:
+                raise StartupError(f"{file}: cannot read it: {error}") from error
+
+    def _add(self, file: Path, name: str, opened: safe_open) -> None:
+        view = opened.get_slice(name)
+        if view.get_dtype() not in DTYPES:
+            raise StartupError(
+                f"{file}: the tensor {name} has type {view.get_dtype()}; "
+                f"supported: {', '.join(DTYPES)}"
+            )
+        self.shapes[name] = tuple(view.get_shape())
+        self._files[name] = opened
+
+    def read(self, name: str) -> Tensor:
+        """Return a tensor in the file's own type."""
+        try:
+            tensor: Tensor = self._files[name].get_tensor(name)
+        except (SafetensorError, OSError) as error:
+            raise StartupError(f"the tensor {name} cannot be read: {error}") from error
+        return tensor
+
+
+def _files(path: Path) -> list[Path]:
+    index = path / INDEX_FILE
+    if not index.is_file():
+        if not (path / SINGLE_FILE).is_file():
+            raise StartupError(f"{path}: the folder has neither {SINGLE_FILE} nor {INDEX_FILE}")
+        return [path / SINGLE_FILE]
+    try:
+        shards = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StartupError(f"{index}: the index is broken: {error!r}") from error
+    for shard in shards:
+        if Path(shard).name != shard:
+            raise StartupError(f"{index}: the shard name {shard!r} leaves the folder")
+        if not (path / shard).is_file():
+            raise StartupError(f"{path}: the shard {shard} is missing")
+    return [path / shard for shard in shards]

@@ -1,0 +1,1 @@
+# Generated from specs/; do not edit. Run: nox -s generate

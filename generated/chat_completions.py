@@ -1,0 +1,874 @@
+# Generated from specs/; do not edit. Run: nox -s generate
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from generated.literals import Off, On
+from pydantic import MISSING, BaseModel, ConfigDict, Field
+from typing_extensions import TypeAliasType
+
+from . import shared
+from .shared import GenerationFields
+
+
+class RefusalPart(BaseModel):
+    """A refusal of the model, treated as text."""
+
+    type: Annotated[
+        Literal['refusal'],
+        Field(
+            description='A refusal of the model.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ]
+    refusal: Annotated[
+        str,
+        Field(description='Its text.', json_schema_extra={'disposition': 'honoured'}),
+    ]
+
+
+class PromptCacheBreakpoint(BaseModel):
+    """A hint where a cached prefix may end."""
+
+    mode: Annotated[
+        str | None | MISSING,
+        Field(
+            description='The prefix cache works without hints.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+    ttl: Annotated[
+        str | None | MISSING,
+        Field(
+            description='The prefix cache works without hints.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+
+
+class PromptCacheOptions(BaseModel):
+    """Hints for a prefix cache."""
+
+    mode: Annotated[
+        str | None | MISSING,
+        Field(
+            description='The prefix cache works without hints.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+    ttl: Annotated[
+        str | None | MISSING,
+        Field(
+            description='The prefix cache works without hints.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+
+
+ChatFinishReason = TypeAliasType(
+    "ChatFinishReason",
+    Annotated[
+        Literal['stop', 'length', 'tool_calls', 'content_filter', 'function_call'],
+        Field(description='Why an answer ended.'),
+    ],
+)
+
+
+class FunctionCall(BaseModel):
+    """A function with its arguments."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    name: Annotated[str, Field(description='The function.')]
+    arguments: Annotated[str, Field(description='Its arguments as JSON text.')]
+
+
+class CustomCall(BaseModel):
+    """A custom tool with its input."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    name: Annotated[str, Field(description='The tool.')]
+    input: Annotated[str, Field(description='Its input.')]
+
+
+class TopLogprob(BaseModel):
+    """A token that could have been chosen."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    token: Annotated[str, Field(description='The text of the token.')]
+    logprob: Annotated[float, Field(description='Its log probability.')]
+    bytes: Annotated[list[int] | None, Field(description='Its exact bytes.')]
+
+
+class FunctionDelta(BaseModel):
+    """What was added to a function call."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    name: Annotated[str | MISSING, Field(description='The function.')] = MISSING
+    arguments: Annotated[str | MISSING, Field(description='More of its arguments.')] = (
+        MISSING
+    )
+
+
+class TextPart(BaseModel):
+    """A piece of text."""
+
+    type: Annotated[
+        Literal['text'],
+        Field(
+            description='A piece of text.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ]
+    text: Annotated[
+        str,
+        Field(description='The text.', json_schema_extra={'disposition': 'honoured'}),
+    ]
+    prompt_cache_breakpoint: Annotated[
+        PromptCacheBreakpoint | None | MISSING,
+        Field(
+            description='The prefix cache works without hints.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+
+
+class ToolCallFunction(BaseModel):
+    """A call of a function tool."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    id: Annotated[str, Field(description='The id of the call.')]
+    type: Annotated[Literal['function'], Field(description='A function tool.')]
+    function: Annotated[FunctionCall, Field(description='The call.')]
+
+
+class ToolCallCustom(BaseModel):
+    """A call of a custom tool."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    id: Annotated[str, Field(description='The id of the call.')]
+    type: Annotated[Literal['custom'], Field(description='A custom tool.')]
+    custom: Annotated[CustomCall, Field(description='The call.')]
+
+
+class TokenLogprob(BaseModel):
+    """A token with its log probability and its rivals."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    token: Annotated[str, Field(description='The text of the token.')]
+    logprob: Annotated[float, Field(description='Its log probability.')]
+    bytes: Annotated[list[int] | None, Field(description='Its exact bytes.')]
+    top_logprobs: Annotated[
+        list[TopLogprob], Field(description='The most likely tokens at this place.')
+    ]
+
+
+class ToolCallDelta(BaseModel):
+    """What was added to a call; the first piece has the id, the type and the name."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    index: Annotated[int, Field(description='The number of the call.', ge=0)]
+    id: Annotated[str | MISSING, Field(description='The id of the call.')] = MISSING
+    type: Annotated[
+        Literal['function'] | MISSING, Field(description='A function tool.')
+    ] = MISSING
+    function: Annotated[
+        FunctionDelta | MISSING, Field(description='More of the call.')
+    ] = MISSING
+
+
+TextParts = TypeAliasType(
+    "TextParts",
+    Annotated[
+        list[TextPart],
+        Field(description='Parts of a text in their order.', max_length=16384),
+    ],
+)
+"""Parts of a text in their order."""
+
+
+UserParts = TypeAliasType(
+    "UserParts",
+    Annotated[
+        list[TextPart], Field(description='Parts of a message.', max_length=16384)
+    ],
+)
+"""Parts of a message."""
+
+
+AssistantPart = TypeAliasType(
+    "AssistantPart",
+    Annotated[
+        TextPart | RefusalPart,
+        Field(description='A part of an assistant message.', discriminator='type'),
+    ],
+)
+
+
+ToolCall = TypeAliasType(
+    "ToolCall",
+    Annotated[
+        ToolCallFunction | ToolCallCustom,
+        Field(description='A call that the client is to make.', discriminator='type'),
+    ],
+)
+
+
+class ChatLogprobs(BaseModel):
+    """Log probabilities of an answer."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    content: Annotated[
+        list[TokenLogprob] | None, Field(description='One entry for each token.')
+    ]
+    refusal: Annotated[
+        list[TokenLogprob] | None,
+        Field(description='One entry for each token of a refusal.'),
+    ]
+
+
+class ChatDelta(BaseModel):
+    """What was added to a message."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    role: Annotated[
+        Literal['assistant'] | MISSING, Field(description='On the first piece only.')
+    ] = MISSING
+    content: Annotated[str | None | MISSING, Field(description='More text.')] = MISSING
+    refusal: Annotated[
+        str | None | MISSING, Field(description='More of a refusal.')
+    ] = MISSING
+    reasoning_content: Annotated[
+        str | MISSING, Field(description='More reasoning.')
+    ] = MISSING
+    tool_calls: Annotated[
+        list[ToolCallDelta] | MISSING,
+        Field(description='More of the calls.', min_length=1),
+    ] = MISSING
+    function_call: Annotated[
+        FunctionDelta | MISSING, Field(description='More of a call in the old form.')
+    ] = MISSING
+    audio: Annotated[None | MISSING, Field(description='Answers are text.')] = MISSING
+
+
+TextContent = TypeAliasType(
+    "TextContent",
+    Annotated[
+        str | TextParts, Field(description='Text, or parts of it.')
+    ],
+)
+
+
+UserContent = TypeAliasType(
+    "UserContent",
+    Annotated[
+        str | UserParts, Field(description='Text, or parts of a message.')
+    ],
+)
+
+
+AssistantParts = TypeAliasType(
+    "AssistantParts",
+    Annotated[
+        list[AssistantPart], Field(description='Parts of an answer.', max_length=16384)
+    ],
+)
+"""Parts of an answer."""
+
+
+class Prediction(BaseModel):
+    """A guess at the answer."""
+
+    type: Annotated[
+        Literal['content'],
+        Field(
+            description='The only kind.', json_schema_extra={'disposition': 'ignored'}
+        ),
+    ]
+    content: Annotated[
+        TextContent,
+        Field(description='The guess.', json_schema_extra={'disposition': 'ignored'}),
+    ]
+
+
+class ChatMessage(BaseModel):
+    """What the model said."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    role: Annotated[Literal['assistant'], Field(description='Always the assistant.')]
+    content: Annotated[str | None, Field(description='The text.')]
+    refusal: Annotated[
+        str | None | MISSING, Field(description='A refusal in place of an answer.')
+    ] = MISSING
+    reasoning_content: Annotated[
+        str | None | MISSING, Field(description='The reasoning before the answer.')
+    ] = MISSING
+    tool_calls: Annotated[
+        list[ToolCall] | None | MISSING,
+        Field(description='The tools to call; absent when there are none.'),
+    ] = MISSING
+    function_call: Annotated[
+        FunctionCall | None | MISSING, Field(description='A call in the old form.')
+    ] = MISSING
+    annotations: Annotated[
+        list[Any] | None | MISSING, Field(description='Nothing is cited.', max_length=0)
+    ] = MISSING
+    audio: Annotated[None | MISSING, Field(description='Answers are text.')] = MISSING
+
+
+class ChatChunkChoice(BaseModel):
+    """What one choice gained."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    index: Annotated[int, Field(description='Its number.', ge=0)]
+    delta: Annotated[ChatDelta, Field(description='What was added.')]
+    logprobs: Annotated[
+        ChatLogprobs | None | MISSING,
+        Field(description='Log probabilities of the tokens of this piece.'),
+    ] = MISSING
+    finish_reason: Annotated[
+        ChatFinishReason | None, Field(description='Why it ended; null until then.')
+    ]
+    stop_reason: Annotated[
+        str | int | None | MISSING,
+        Field(description='The stop text or stop token that ended it.'),
+    ] = MISSING
+
+
+class DeveloperMessage(BaseModel):
+    """Instructions of the application."""
+
+    role: Annotated[
+        Literal['developer'],
+        Field(
+            description='Instructions of the application.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ]
+    content: Annotated[
+        TextContent,
+        Field(description='The text.', json_schema_extra={'disposition': 'honoured'}),
+    ]
+    name: Annotated[
+        str | None | MISSING,
+        Field(
+            description='Passed to the chat template.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+
+
+class SystemMessage(BaseModel):
+    """Instructions of the operator."""
+
+    role: Annotated[
+        Literal['system'],
+        Field(
+            description='Instructions of the operator.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ]
+    content: Annotated[
+        TextContent,
+        Field(description='The text.', json_schema_extra={'disposition': 'honoured'}),
+    ]
+    name: Annotated[
+        str | None | MISSING,
+        Field(
+            description='Passed to the chat template.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+
+
+class UserMessage(BaseModel):
+    """What the user said."""
+
+    role: Annotated[
+        Literal['user'],
+        Field(
+            description='What the user said.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ]
+    content: Annotated[
+        UserContent,
+        Field(description='The text.', json_schema_extra={'disposition': 'honoured'}),
+    ]
+    name: Annotated[
+        str | None | MISSING,
+        Field(
+            description='Passed to the chat template.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+
+
+class AssistantMessage(BaseModel):
+    """What the model said."""
+
+    role: Annotated[
+        Literal['assistant'],
+        Field(
+            description='What the model said.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ]
+    content: Annotated[
+        str | AssistantParts | None | MISSING,
+        Field(
+            description='The text; null and absent are the same as empty.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    refusal: Annotated[
+        str | None | MISSING,
+        Field(
+            description='The text where there is no content.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    reasoning_content: Annotated[
+        str | None | MISSING,
+        Field(
+            description='Earlier reasoning, given to the chat template.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    reasoning: Annotated[
+        str | None | MISSING,
+        Field(
+            description='Another name of reasoning_content.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    name: Annotated[
+        str | None | MISSING,
+        Field(
+            description='Passed to the chat template.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    annotations: Annotated[
+        list[Any] | None | MISSING,
+        Field(
+            description='Citations are not shown to the model.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+    tool_calls: Annotated[
+        list[Any] | None | MISSING,
+        Field(
+            description='tool calls are not available yet; only an empty list is accepted',
+            json_schema_extra={'disposition': 'refused'},
+            max_length=0,
+        ),
+    ] = MISSING
+    function_call: Annotated[
+        None | MISSING,
+        Field(
+            description='tool calls are not available yet',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    audio: Annotated[
+        None | MISSING,
+        Field(
+            description='audio answers are not kept',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+
+
+class ChatChoice(BaseModel):
+    """One choice of an answer."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    index: Annotated[int, Field(description='Its number.', ge=0)]
+    message: Annotated[ChatMessage, Field(description='The answer.')]
+    logprobs: Annotated[
+        ChatLogprobs | None | MISSING,
+        Field(description='Log probabilities of the tokens.'),
+    ] = MISSING
+    finish_reason: Annotated[ChatFinishReason, Field(description='Why it ended.')]
+    stop_reason: Annotated[
+        str | int | None | MISSING,
+        Field(description='The stop text or stop token that ended it.'),
+    ] = MISSING
+
+
+class ChatCompletionChunk(BaseModel):
+    """A piece of a streamed answer."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    id: Annotated[str, Field(description='The id of the answer.')]
+    object: Annotated[
+        Literal['chat.completion.chunk'], Field(description='The kind of object.')
+    ]
+    created: Annotated[
+        int, Field(description='When the answer was begun in Unix seconds.')
+    ]
+    model: Annotated[str, Field(description='The loaded model.')]
+    choices: Annotated[
+        list[ChatChunkChoice],
+        Field(description='The changed choices; empty on the usage chunk.'),
+    ]
+    usage: Annotated[
+        shared.Usage | None | MISSING,
+        Field(description='Token counts, where stream_options asks for them.'),
+    ] = MISSING
+    system_fingerprint: Annotated[
+        str | None | MISSING,
+        Field(description="Identifies the server's configuration."),
+    ] = MISSING
+    service_tier: Annotated[
+        str | None | MISSING, Field(description='There is one tier.')
+    ] = MISSING
+    obfuscation: Annotated[str | MISSING, Field(description='Never sent.')] = MISSING
+    moderation: Annotated[
+        None | MISSING, Field(description='There is no moderation model.')
+    ] = MISSING
+
+
+Message = TypeAliasType(
+    "Message",
+    Annotated[
+        DeveloperMessage | SystemMessage | UserMessage | AssistantMessage,
+        Field(description='One message of a conversation.', discriminator='role'),
+    ],
+)
+
+
+class ChatCompletion(BaseModel):
+    """A whole answer."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    id: Annotated[str, Field(description='The id of the answer.')]
+    object: Annotated[
+        Literal['chat.completion'], Field(description='The kind of object.')
+    ]
+    created: Annotated[int, Field(description='When it was made in Unix seconds.')]
+    model: Annotated[str, Field(description='The loaded model.')]
+    choices: Annotated[
+        list[ChatChoice], Field(description='The choices in the order of their index.')
+    ]
+    usage: Annotated[
+        shared.Usage, Field(description='Token counts of the whole request.')
+    ]
+    system_fingerprint: Annotated[
+        str | None | MISSING,
+        Field(description="Identifies the server's configuration."),
+    ] = MISSING
+    service_tier: Annotated[
+        str | None | MISSING, Field(description='There is one tier.')
+    ] = MISSING
+    metadata: Annotated[
+        None | MISSING, Field(description='Completions are not stored.')
+    ] = MISSING
+    moderation: Annotated[
+        None | MISSING, Field(description='There is no moderation model.')
+    ] = MISSING
+
+
+class ChatCompletionRequest(GenerationFields):
+    """A conversation to answer."""
+
+    messages: Annotated[
+        list[Message],
+        Field(
+            description='The conversation so far, oldest first.',
+            json_schema_extra={'disposition': 'honoured'},
+            max_length=16384,
+            min_length=1,
+        ),
+    ]
+    max_tokens: Annotated[
+        int | None | MISSING,
+        Field(
+            description='The most tokens to generate; max_completion_tokens wins over it.',
+            ge=1,
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    max_completion_tokens: Annotated[
+        int | None | MISSING,
+        Field(
+            description='The most tokens to generate, reasoning included.',
+            ge=1,
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    chat_template_kwargs: Annotated[
+        dict[str, Any] | None | MISSING,
+        Field(
+            description="Extra variables for the model's chat template.",
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    add_generation_prompt: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='End the prompt with the opening of an assistant message; true when absent.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    continue_final_message: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='Leave the last message open, so that the answer continues it; needs add_generation_prompt false.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    add_special_tokens: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='Let the tokenizer add its special tokens to the rendered prompt; false when absent.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    metadata: Annotated[
+        dict[str, str] | None | MISSING,
+        Field(
+            description='Labels for stored completions, which do not exist here.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+    store: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='Completions are never stored.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+    safety_identifier: Annotated[
+        str | None | MISSING,
+        Field(
+            description='An account label with no meaning here.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+    service_tier: Annotated[
+        str | None | MISSING,
+        Field(
+            description='There is one tier.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+    prompt_cache_key: Annotated[
+        str | None | MISSING,
+        Field(
+            description='The prefix cache finds its matches itself.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+    prompt_cache_options: Annotated[
+        PromptCacheOptions | None | MISSING,
+        Field(
+            description='The prefix cache works without hints.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+    prompt_cache_retention: Annotated[
+        str | None | MISSING,
+        Field(
+            description='The server decides how long prefixes are kept.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+    prediction: Annotated[
+        Prediction | None | MISSING,
+        Field(
+            description='A guess at the answer that could only change its speed.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+    verbosity: Annotated[
+        str | None | MISSING,
+        Field(
+            description='The loaded template has no verbosity setting.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+    reasoning_effort: Annotated[
+        str | int | None | MISSING,
+        Field(
+            description='The loaded template has no effort setting.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+    thinking: Annotated[
+        dict[str, Any] | bool | str | None | MISSING,
+        Field(
+            description='The loaded template has no thinking switch of this name; see chat_template_kwargs.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+    separate_reasoning: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='Reasoning models are not supported yet.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+    stream_reasoning: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='Reasoning models are not supported yet.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+    parallel_tool_calls: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='Limits tool calls, which do not occur.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+    tools: Annotated[
+        list[Any] | None | MISSING,
+        Field(
+            description='tool calls are not available yet; only an empty list is accepted',
+            json_schema_extra={'disposition': 'refused'},
+            max_length=0,
+        ),
+    ] = MISSING
+    tool_choice: Annotated[
+        Literal['none', 'auto'] | None | MISSING,
+        Field(
+            description='tool calls are not available yet; only none and auto are accepted',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    functions: Annotated[
+        list[Any] | None | MISSING,
+        Field(
+            description='tool calls are not available yet; only an empty list is accepted',
+            json_schema_extra={'disposition': 'refused'},
+            max_length=0,
+        ),
+    ] = MISSING
+    function_call: Annotated[
+        Literal['none', 'auto'] | None | MISSING,
+        Field(
+            description='tool calls are not available yet; only none and auto are accepted',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    logprobs: Annotated[
+        Off | None | MISSING,
+        Field(
+            description='log probabilities are not available yet; only false is accepted',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    top_logprobs: Annotated[
+        int | None | MISSING,
+        Field(
+            description='log probabilities are not available yet; only 0 is accepted',
+            ge=0,
+            json_schema_extra={'disposition': 'refused'},
+            le=0,
+        ),
+    ] = MISSING
+    modalities: Annotated[
+        list[Literal['text']] | None | MISSING,
+        Field(
+            description='the model answers in text; only text is accepted',
+            json_schema_extra={'disposition': 'refused'},
+            max_length=16,
+        ),
+    ] = MISSING
+    audio: Annotated[
+        None | MISSING,
+        Field(
+            description='the model answers in text',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    web_search_options: Annotated[
+        None | MISSING,
+        Field(
+            description='the server does not search the web',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    moderation: Annotated[
+        None | MISSING,
+        Field(
+            description='the server has no moderation model',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    include_reasoning: Annotated[
+        On | None | MISSING,
+        Field(
+            description='reasoning cannot be left out yet; only true is accepted',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    echo: Annotated[
+        Off | None | MISSING,
+        Field(
+            description='the last message is not repeated in the answer; only false is accepted',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    documents: Annotated[
+        list[Any] | None | MISSING,
+        Field(
+            description='documents are not passed to the template; only an empty list is accepted',
+            json_schema_extra={'disposition': 'refused'},
+            max_length=0,
+        ),
+    ] = MISSING
+    chat_template: Annotated[
+        None | MISSING,
+        Field(
+            description="the loaded model's own template is used",
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    return_prompt_text: Annotated[
+        Off | None | MISSING,
+        Field(
+            description='the rendered prompt is not returned; only false is accepted',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    input_ids: Annotated[
+        None | MISSING,
+        Field(
+            description='token ids go to /v1/completions as the prompt',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING

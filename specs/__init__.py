@@ -1,0 +1,1 @@
+"""The specs of all routes, and the programs that read them."""

@@ -1,0 +1,94 @@
+"""Builds the `StepPlan` of a test by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from engine.backend.backend import PAGE_TOKENS, StepPlan
+
+
+@dataclass
+class Rows:
+    """Consecutive tokens of one sequence; its last row is sampled when `sampled`.
+
+    `pages` may be longer than the context.
+    """
+
+    ids: Sequence[int]
+    start: int
+    pages: Sequence[int]
+    sampled: bool = True
+    every_row: bool = False
+
+
+@dataclass
+class Draw:
+    """The sampling columns of one sampled row."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    seed: int = 0
+    position: int = 0
+    bias: Mapping[int, float] = field(default_factory=dict)
+    seen: Mapping[int, int] = field(default_factory=dict)
+
+
+def plan_of(rows: Sequence[Rows], draws: Sequence[Draw] | None = None) -> StepPlan:
+    """Lay out one step; without `draws`, every sampled row is greedy."""
+    counts = [len(part.ids) for part in rows]
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    logit_rows, owners = [], []
+    for index, part in enumerate(rows):
+        first = starts[index] if part.every_row else starts[index + 1] - 1
+        own = range(first, starts[index + 1]) if part.sampled else range(0)
+        logit_rows.extend(own)
+        owners.extend([index] * len(own))
+    positions = [np.arange(part.start, part.start + len(part.ids)) for part in rows]
+    slots = [
+        np.asarray(part.pages)[own // PAGE_TOKENS] * PAGE_TOKENS + own % PAGE_TOKENS
+        for part, own in zip(rows, positions, strict=True)
+    ]
+    draws = [Draw()] * len(logit_rows) if draws is None else draws
+    return StepPlan(
+        ids=np.concatenate([np.asarray(part.ids, np.int64) for part in rows]),
+        positions=np.concatenate(positions).astype(np.int64),
+        slots=np.concatenate(slots).astype(np.int64),
+        qo_indptr=starts.astype(np.int32),
+        kv_indptr=_indptr([len(part.pages) for part in rows]),
+        kv_indices=np.concatenate([np.asarray(part.pages, np.int32) for part in rows]),
+        sequence_keys=np.arange(len(rows)),
+        logit_rows=np.array(logit_rows, np.int64),
+        logit_sequences=np.array(owners, np.int32),
+        temperature=np.array([draw.temperature for draw in draws], np.float32),
+        top_p=np.array([draw.top_p for draw in draws], np.float32),
+        top_k=np.array([draw.top_k for draw in draws], np.int32),
+        min_p=np.array([draw.min_p for draw in draws], np.float32),
+        repetition_penalty=np.array([draw.repetition_penalty for draw in draws], np.float32),
+        presence_penalty=np.array([draw.presence_penalty for draw in draws], np.float32),
+        frequency_penalty=np.array([draw.frequency_penalty for draw in draws], np.float32),
+        seeds=np.array([draw.seed for draw in draws], np.uint64),
+        positions_drawn=np.array([draw.position for draw in draws], np.int64),
+        bias_indptr=_indptr([len(draw.bias) for draw in draws]),
+        bias_ids=np.array([id for draw in draws for id in draw.bias], np.int64),
+        bias_values=np.array([v for draw in draws for v in draw.bias.values()], np.float32),
+        seen_indptr=_indptr([len(draw.seen) for draw in draws]),
+        seen_ids=np.array([id for draw in draws for id in draw.seen], np.int64),
+        seen_counts=np.array([n for draw in draws for n in draw.seen.values()], np.int32),
+    )
+
+
+def sampling_plan(draws: Sequence[Draw]) -> StepPlan:
+    """A plan for `sample` alone: one row of one sequence for each draw."""
+    return plan_of([Rows([0], 0, [1]) for _ in draws], draws)
+
+
+def _indptr(counts: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
