@@ -92,7 +92,7 @@ async def _read(route: Route, request: Request, service: Service, config: Config
 
 
 _INLINE_BYTES = 16 * 1024
-"""Bodies up to here are parsed on the event loop (about 0.1 ms), which beats a thread's round trip."""
+"""Bodies up to here are parsed on the event loop: about 0.1 ms, less than a thread's round trip."""
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:
@@ -103,9 +103,7 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
     if error.status_code == 405:
         message = f"{path} does not take {method}"
     code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code)
-    return openai_response(
-        HttpError(error.status_code, message, code=code, headers=error.headers)
-    )
+    return openai_response(HttpError(error.status_code, message, code=code, headers=error.headers))
 
 
 class RequestIds:

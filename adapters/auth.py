@@ -34,7 +34,9 @@ class Keys:
         for line in lines:
             name, equals, key = (part.strip() for part in line.partition("="))
             if not (name and equals and key) or key in tenants:
-                raise StartupError(f"the key file {path} needs one 'name = key' with a new key a line")
+                raise StartupError(
+                    f"the key file {path} needs one 'name = key' with a new key a line"
+                )
             tenants[key] = name
         return cls(tenants)
 

@@ -54,7 +54,9 @@ def decompress(body: bytes, encodings: str, limit: int) -> bytes:
         try:
             body = decoder(body, limit)
         except (zlib.error, brotli.error, zstandard.ZstdError, EOFError):
-            raise HttpError(400, f"the body is not valid {name} data", code="invalid_body") from None
+            raise HttpError(
+                400, f"the body is not valid {name} data", code="invalid_body"
+            ) from None
         if len(body) > limit:
             raise _too_large(limit)
     return body

@@ -25,9 +25,7 @@ from engine.types import GenerationRequest, Output, RawPrompt
 from generated.completions import CompletionRequest
 
 DEFAULT_MAX_TOKENS = 16  # the official API's
-CHUNK_FORM = ChunkForm(
-    started=None, before_text=b'"text":', after_text=b"", finished={"text": ""}
-)
+CHUNK_FORM = ChunkForm(started=None, before_text=b'"text":', after_text=b"", finished={"text": ""})
 
 
 async def create_completion(call: Call) -> Response:

@@ -20,8 +20,8 @@ from engine.accumulate import accumulate
 from engine.errors import GenerationFailed, RequestError
 from engine.service import Generation
 from engine.types import (
-    Finished,
     FinishCause,
+    Finished,
     GenerationRequest,
     ModelInfo,
     Output,
@@ -77,12 +77,12 @@ def decode_stops(body: GenerationFields) -> Stops:
     """Stop strings and stop tokens. Raises RequestError where they cannot be combined."""
     value: str | list[str] = given(body.stop, [])
     strings = tuple([value] if isinstance(value, str) else value)
-    token_ids = tuple(given(body.stop_token_ids, []))
+    token_ids: list[int] = given(body.stop_token_ids, [])
     if sum(len(string.encode()) for string in strings) > MAX_STOP_BYTES:
         raise RequestError(f"the stop strings are longer than {MAX_STOP_BYTES} bytes", "stop")
     if strings and token_ids:
         raise RequestError("stop and stop_token_ids cannot be combined", "stop_token_ids")
-    return Stops(strings, token_ids)
+    return Stops(strings, tuple(token_ids))
 
 
 def check_model(body: GenerationFields, call: Call) -> None:

@@ -72,9 +72,25 @@ def prefers_json(accept: str) -> bool:
 
 
 def snapshot(service: Service) -> dict[str, object]:
-    """The numbers of the JSON form; Prometheus names differ only by prefix and suffix."""
+    """The JSON form."""
+    first_response = service.counters.first_response
+    samples = first_response.recent()
+    return {
+        **numbers(service),
+        "learned_drafter": False,
+        "first_response": {
+            "median_seconds": first_response.median(),
+            "samples": len(samples),
+            "window_seconds": WINDOW_SECONDS,
+            "capacity": CAPACITY,
+            "truncated": len(samples) == CAPACITY,
+        },
+    }
+
+
+def numbers(service: Service) -> dict[str, int]:
+    """Totals since the start and gauges of this moment, by their names in the JSON form."""
     counters, stats = service.counters, service.client.stats
-    samples = counters.first_response.recent()
     return {
         "prefill_tokens": stats.prefill_tokens,
         "generated_tokens": stats.generated_tokens,
@@ -93,14 +109,6 @@ def snapshot(service: Service) -> dict[str, object]:
         "free_pages": stats.free_pages,
         "total_pages": stats.total_pages,
         "page_tokens": service.info.engine.page_tokens,
-        "learned_drafter": False,
-        "first_response": {
-            "median_seconds": counters.first_response.median(),
-            "samples": len(samples),
-            "window_seconds": WINDOW_SECONDS,
-            "capacity": CAPACITY,
-            "truncated": len(samples) == CAPACITY,
-        },
     }
 
 
@@ -132,8 +140,8 @@ class _Metrics(Collector):
         self._service = service
 
     def collect(self) -> Iterator[Metric]:
-        numbers = snapshot(self._service)
+        values = numbers(self._service)
         for key, (name, text) in _COUNTERS.items():
-            yield CounterMetricFamily(name, text, value=numbers[key])
+            yield CounterMetricFamily(name, text, value=values[key])
         for key, (name, text) in _GAUGES.items():
-            yield GaugeMetricFamily(name, text, value=numbers[key])
+            yield GaugeMetricFamily(name, text, value=values[key])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
 import socket
@@ -170,9 +171,8 @@ class _Server(uvicorn.Server):
         self._draining = asyncio.get_running_loop().create_task(self._drain())
 
     async def _drain(self) -> None:
-        deadline = time.monotonic() + self._drain_seconds
-        while self._service.held and time.monotonic() < deadline:
-            await asyncio.sleep(0.05)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._service.idle.wait(), self._drain_seconds)
         self._service.client.abort("the server is stopping")
         self.should_exit = True
 

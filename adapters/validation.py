@@ -31,7 +31,9 @@ def validate(model: type[Model], value: object) -> Model:
         raise RequestError(message, param, "unsupported_parameter")
     reasons = list(
         dict.fromkeys(
-            problem["msg"] for problem in problems if _param(problem["loc"], value, problem) == param
+            problem["msg"]
+            for problem in problems
+            if _param(problem["loc"], value, problem) == param
         )
     )
     if problems[0]["type"] == "missing":

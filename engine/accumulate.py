@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from engine.errors import GenerationFailed
-from engine.types import Finished, FinishCause, Output, SemanticEvent, TextDelta
+from engine.types import FinishCause, Finished, Output, SemanticEvent, TextDelta
 
 
 class Accumulator:

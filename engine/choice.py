@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.text.detokenizer import Detokenizer
 from engine.text.stops import StopMatcher
-from engine.types import Finished, FinishCause, SemanticEvent, Started, TextDelta, Usage
+from engine.types import FinishCause, Finished, SemanticEvent, Started, TextDelta, Usage
 
 _WITHOUT_TEXT = (FinishCause.END, FinishCause.STOP_TOKEN)
 

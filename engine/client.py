@@ -146,7 +146,9 @@ class ProcessClient(_Dispatcher):
             except EOFError:
                 self._process.join()
                 code = self._process.exitcode
-                raise StartupError(f"the engine process ended while loading (exit {code})") from None
+                raise StartupError(
+                    f"the engine process ended while loading (exit {code})"
+                ) from None
             if isinstance(message, StartupError):
                 raise message
             if isinstance(message, EngineFacts):

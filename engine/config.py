@@ -11,13 +11,16 @@ import argparse
 import dataclasses
 import ipaddress
 import os
+import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from engine.errors import StartupError
+
+Dtype = Literal["auto", "bf16", "fp32"]
 
 
 def _option(section: str, help_text: str, default: Any, **details: Any) -> Any:
@@ -51,13 +54,18 @@ class Config:
     """The resolved configuration. `sources` says where each value that is not a default is from."""
 
     model: str | None = _option(
-        "model", "a Hugging Face folder, a GGUF file or a hub id; without it, the embedded model", None
+        "model",
+        "a Hugging Face folder, a GGUF file or a hub id; without it, the embedded model",
+        None,
     )
-    dtype: str = _option(
+    dtype: Dtype = _option(
         "model", "number format of the weights", "auto", choices=("auto", "bf16", "fp32")
     )
     scripted: Path | None = _option(
-        "model", "a JSON file of replies that stand in for the model (needs no torch)", None, parse=Path
+        "model",
+        "a JSON file of replies that stand in for the model (needs no torch)",
+        None,
+        parse=Path,
     )
     max_context: int | None = _option(
         "engine", "context window in tokens, prompt and output together", None, parse=_positive
@@ -66,55 +74,80 @@ class Config:
         "engine", "sequences that are generated at the same time", 16, parse=_positive
     )
     max_queue: int = _option(
-        "engine", "sequences that may wait behind them before requests get 429", 256, parse=_positive
+        "engine",
+        "sequences that may wait behind them before requests get 429",
+        256,
+        parse=_positive,
     )
     prefill_chunk: int = _option(
-        "engine", "prompt tokens of one sequence that one step computes at most", 256, parse=_positive
+        "engine",
+        "prompt tokens of one sequence that one step computes at most",
+        256,
+        parse=_positive,
     )
     max_batch_tokens: int = _option(
         "engine", "tokens that one step computes at most, over all sequences", 512, parse=_positive
     )
     kv_tokens: int | None = _option(
-        "engine", "tokens that the KV cache holds; without it, what the memory allows", None,
+        "engine",
+        "tokens that the KV cache holds; without it, what the memory allows",
+        None,
         parse=_positive,
     )
     host: str = _option("server", "address to listen on", "127.0.0.1")
     port: int = _option("server", "port to listen on; 0 takes a free one", 8000, parse=_port)
     alias: tuple[str, ...] = _option(
-        "server", "another name of the model; the first one is the name in replies (repeatable)", (),
+        "server",
+        "another name of the model; the first one is the name in replies (repeatable)",
+        (),
         repeat=True,
     )
     model_names: str = _option(
-        "server", "'any' serves every requested model name, 'known' refuses unknown ones", "any",
+        "server",
+        "'any' serves every requested model name, 'known' refuses unknown ones",
+        "any",
         choices=("any", "known"),
     )
     api_key_file: Path | None = _option(
-        "server", "a file with one key, or with lines 'name = key' for several tenants", None,
+        "server",
+        "a file with one key, or with lines 'name = key' for several tenants",
+        None,
         parse=Path,
     )
     allow_open: bool = _option(
         "server", "listen on a public address without a key", False, switch=True
     )
     default_max_tokens: int | None = _option(
-        "server", "output limit of requests that name none; without it, the remaining context", None,
+        "server",
+        "output limit of requests that name none; without it, the remaining context",
+        None,
         parse=_positive,
     )
     clamp_max_tokens: bool = _option(
-        "server", "shorten an output limit that does not fit the context instead of refusing it",
-        False, switch=True,
+        "server",
+        "shorten an output limit that does not fit the context instead of refusing it",
+        False,
+        switch=True,
     )
     max_body_bytes: int = _option(
-        "server", "largest request body, as sent and decompressed", 32 * 1024 * 1024, parse=_positive
+        "server",
+        "largest request body, as sent and decompressed",
+        32 * 1024 * 1024,
+        parse=_positive,
     )
     frontend_threads: int = _option(
         "server", "threads that parse bodies, render templates and tokenise", 2, parse=_positive
     )
     heartbeat_seconds: float = _option(
-        "server", "silence after which a stream sends a sign of life; 0 sends none", 15.0,
+        "server",
+        "silence after which a stream sends a sign of life; 0 sends none",
+        15.0,
         parse=_seconds,
     )
     drain_seconds: float = _option(
-        "server", "time that running requests get to end when the server is told to stop", 30.0,
+        "server",
+        "time that running requests get to end when the server is told to stop",
+        30.0,
         parse=_seconds,
     )
     log_level: str = _option(
@@ -132,7 +165,8 @@ class Config:
     def lines(self) -> list[str]:
         """One line per option that is not its default, for the start-up log."""
         return [
-            f"{name} = {getattr(self, name)} ({self.sources[name]})" for name in sorted(self.sources)
+            f"{name} = {getattr(self, name)} ({self.sources[name]})"
+            for name in sorted(self.sources)
         ]
 
 
@@ -241,6 +275,4 @@ def _is_loopback(host: str) -> bool:
 
 def from_process() -> Config:
     """The configuration of this process's command line and environment."""
-    import sys
-
     return resolve(sys.argv[1:], os.environ)

@@ -78,6 +78,8 @@ class Service:
         self.counters = Counters()
         self.draining = False
         self.held = 0
+        self.idle = asyncio.Event()
+        self.idle.set()
         self._frontend = ThreadPoolExecutor(limits.frontend_threads, "frontend")
 
     async def offload(self, work: Callable[[], T]) -> T:
@@ -96,12 +98,14 @@ class Service:
             prepared = await self.offload(lambda: [self._prepare(request) for request in requests])
             return self._submit(prepared, num_choices)
         except BaseException:
-            self.held -= num_choices
+            self.release(num_choices)
             raise
 
     def release(self, num_choices: int) -> None:
         """Give places back once a reply is delivered or dropped."""
         self.held -= num_choices
+        if not self.held:
+            self.idle.set()
 
     def close(self) -> None:
         self._frontend.shutdown(wait=False, cancel_futures=True)
@@ -117,6 +121,7 @@ class Service:
             self.counters.refused += num_choices
             raise Overloaded(f"all {places} places are taken; try again later")
         self.held += num_choices
+        self.idle.clear()
 
     def _prepare(self, request: GenerationRequest) -> _Prepared:
         sampling = self._sampling(request.sampling)

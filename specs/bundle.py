@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .document import Json, Specs, rewrite
+from .document import Json, Specs, rewrite, without
 
 INFO = {
     "title": "Heliograph",
@@ -29,7 +29,8 @@ def bundle(specs: Specs) -> Json:
         "components": _components(flat),
     }
     inside: Json = rewrite(document, lambda ref: ref[ref.index("#") :])
-    return inside
+    public: Json = without(inside, "x-official", "x-opaque")
+    return public
 
 
 def _components(specs: Specs) -> Json:

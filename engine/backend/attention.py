@@ -155,7 +155,9 @@ def _page_rows(tiles: list[Tile], keys: int, num_pages: int) -> Tensor:
 def _mask(tiles: list[Tile], group: int, padded: int) -> Tensor:
     """0 where a product row sees a token, else -inf; [B, P, C], or [B, 1, C] for single rows."""
     rows = tiles[0].rows
-    ends = np.array([tile.context for tile in tiles])[:, None] - rows + 1 + np.arange(rows)  # [B, T]
+    ends = (
+        np.array([tile.context for tile in tiles])[:, None] - rows + 1 + np.arange(rows)
+    )  # [B, T]
     if rows > 1:
         ends = np.repeat(ends, group, axis=1)
         ends = np.pad(ends, ((0, 0), (0, padded - ends.shape[1])), mode="edge")  # [B, P]

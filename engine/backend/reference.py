@@ -103,7 +103,9 @@ class TorchReference:
 
 def usable_cores() -> int:
     """Count the cores that affinity and the control group (v2, then v1) grant this process."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     quota = _read_words("/sys/fs/cgroup/cpu.max") or (
         _read_words("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")
         + _read_words("/sys/fs/cgroup/cpu/cpu.cfs_period_us")

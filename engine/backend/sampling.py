@@ -65,7 +65,9 @@ def _penalised(logits: Tensor, plan: StepPlan) -> Tensor:
     """Apply bias and penalties; copies only when there are any."""
     seen_rows = _csr_rows(plan.seen_indptr)
     active = (
-        (plan.repetition_penalty != 1) | (plan.frequency_penalty != 0) | (plan.presence_penalty != 0)
+        (plan.repetition_penalty != 1)
+        | (plan.frequency_penalty != 0)
+        | (plan.presence_penalty != 0)
     )
     touched = active[seen_rows]
     if not len(plan.bias_ids) and not touched.any():

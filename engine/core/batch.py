@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Sequence as Columns
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -81,15 +83,15 @@ def _indptr(counts: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.concatenate([np.zeros(1, np.int32), np.cumsum(counts, dtype=np.int32)])
 
 
-def _lengths(columns: list[tuple[NDArray[np.int64], NDArray[np.generic]]]) -> NDArray[np.int32]:
+def _lengths(columns: Columns[tuple[NDArray[np.int64], NDArray[Any]]]) -> NDArray[np.int32]:
     return _indptr(np.array([len(ids) for ids, _ in columns], np.int32))
 
 
 def _column(
     sequences: list[Sequence], value: Callable[[Sequence], float], dtype: DTypeLike = np.float32
-) -> NDArray:  # type: ignore[type-arg]
+) -> NDArray[Any]:
     return np.array([value(sequence) for sequence in sequences], dtype)
 
 
-def _joined(parts: list[NDArray], dtype: DTypeLike) -> NDArray:  # type: ignore[type-arg]
+def _joined(parts: Columns[NDArray[Any]], dtype: DTypeLike) -> NDArray[Any]:
     return np.concatenate(parts) if parts else np.zeros(0, dtype)

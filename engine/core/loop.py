@@ -60,12 +60,16 @@ class EngineLoop:
             for command in self.link.receive(wait=idle):
                 if command is None:
                     return
-                if isinstance(command, TokenRequest):
-                    self._submit(command)
-                else:
-                    self._cancel(command)
+                self.handle(command)
             if self.scheduler.has_work:
                 self.step()
+
+    def handle(self, command: TokenRequest | int) -> None:
+        """Submit a request, or cancel a key."""
+        if isinstance(command, TokenRequest):
+            self._submit(command)
+        else:
+            self._cancel(command)
 
     def step(self) -> None:
         """Run one step and send its message."""

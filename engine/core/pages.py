@@ -1,4 +1,4 @@
-"""KV pages: who owns which, which are free, and which of the free ones still hold a known prefix."""
+"""KV pages: who owns which, which are free, and which free ones still hold a known prefix."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ class PagePool:
         self.num_pages = num_pages
         self.index = index
         self._owners = [0] * num_pages
-        self._free: OrderedDict[int, None] = OrderedDict((page, None) for page in range(1, num_pages))
+        self._free: OrderedDict[int, None] = OrderedDict(
+            (page, None) for page in range(1, num_pages)
+        )
 
     @property
     def num_usable(self) -> int:
@@ -77,7 +79,9 @@ class PagePool:
             raise RuntimeError(f"page owners do not match: pages {wrong[:8]}")
         in_use = sum(1 for count in counts[1:] if count)
         if in_use + len(self._free) != self.num_usable:
-            raise RuntimeError(f"{in_use} owned + {len(self._free)} free of {self.num_usable} pages")
+            raise RuntimeError(
+                f"{in_use} owned + {len(self._free)} free of {self.num_usable} pages"
+            )
         if any(counts[page] for page in self._free):
             raise RuntimeError("an owned page is on the free list")
         self.index.check(self.num_pages)

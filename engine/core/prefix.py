@@ -20,7 +20,7 @@ def page_hash(parent: bytes, token_ids: Sequence[int]) -> bytes:
 
 
 class PrefixIndex:
-    """A two-way map of chained page hashes and pages. Pages in it are full and never written again."""
+    """A two-way map of chained page hashes and pages; these pages are never written again."""
 
     def __init__(self) -> None:
         self._pages: dict[bytes, int] = {}

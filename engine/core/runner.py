@@ -9,6 +9,7 @@ from pathlib import Path
 
 from engine.backend.backend import PAGE_TOKENS, Backend
 from engine.backend.scripted import Script, Scripted
+from engine.config import Dtype
 from engine.errors import StartupError
 from engine.types import EngineFacts
 
@@ -24,7 +25,7 @@ class EngineSettings:
     """
 
     path: Path
-    dtype: str
+    dtype: Dtype
     max_context: int | None
     max_concurrency: int
     prefill_chunk: int
@@ -38,7 +39,7 @@ def load_backend(settings: EngineSettings, progress: Callable[[str], None]) -> B
     """Load the model, or the script that stands in for one. Raises StartupError."""
     if settings.script is not None:
         return Scripted(settings.script)
-    from engine.backend.reference import TorchReference  # noqa: PLC0415  torch loads here only
+    from engine.backend.reference import TorchReference  # torch loads here only
 
     return TorchReference.load(settings.path, settings.dtype, progress)
 

@@ -28,7 +28,9 @@ class Scheduler:
     so that a burst with a common prefix computes the prefix once.
     """
 
-    def __init__(self, pool: PagePool, max_sequences: int, max_batch_tokens: int, chunk: int) -> None:
+    def __init__(
+        self, pool: PagePool, max_sequences: int, max_batch_tokens: int, chunk: int
+    ) -> None:
         self.pool = pool
         self.max_sequences = max_sequences
         self.max_batch_tokens = max(max_batch_tokens, max_sequences)

