@@ -64,6 +64,7 @@ def decode(body: ChatCompletionRequest, tenant: str) -> GenerationRequest:
         max_tokens=older if newer is None else newer,
         n=given(body.n, 1),
         tenant=tenant,
+        cache_salt=given(body.cache_salt, ""),
         max_tokens_param="max_tokens" if newer is None else "max_completion_tokens",
     )
 

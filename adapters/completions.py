@@ -59,6 +59,7 @@ def decode(body: CompletionRequest, tenant: str) -> list[GenerationRequest]:
             n=n,
             echo=given(body.echo, False),
             tenant=tenant,
+            cache_salt=given(body.cache_salt, ""),
             prompt_param="prompt",
         )
         for content in _prompts(body.prompt)

@@ -1,4 +1,4 @@
-"""Server-sent events: one write per event, signs of life in silence, an end when the client goes."""
+"""Server-sent events: one write per event, signs of life in silence, an end with the client."""
 
 from __future__ import annotations
 

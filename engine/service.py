@@ -251,7 +251,7 @@ class Service:
             seed=seed % 2**64,
             eos_ids=self.info.eos_ids,
             stop_ids=item.request.stops.token_ids,
-            tenant=item.request.tenant,
+            cache_scope=f"{item.request.tenant}\0{item.request.cache_salt}",
             hint=_last_text(item.request),
         )
 

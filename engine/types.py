@@ -117,7 +117,7 @@ class GenerationRequest:
 
     `max_tokens` None means the server's default, else what remains of the context; 0 generates
     nothing. `n` choices are generated independently. `echo` puts the prompt before the output.
-    `tenant` scopes every cache that outlives the request. `prompt_param` and `max_tokens_param` are
+    `tenant` and `cache_salt` scope every cache that outlives the request. `prompt_param` and `max_tokens_param` are
     the names that errors use: the spelling of the client.
     """
 
@@ -128,6 +128,7 @@ class GenerationRequest:
     n: int = 1
     echo: bool = False
     tenant: str = ""
+    cache_salt: str = ""
     prompt_param: str = "messages"
     max_tokens_param: str = "max_tokens"
 
@@ -205,7 +206,7 @@ class Output:
 class TokenRequest:
     """One choice as the engine process sees it: tokens in, tokens out, no text.
 
-    `key` is unique for the life of the process. `stop_ids` end the sequence, `eos_ids` do so unless
+    `cache_scope` is the owner of the prefixes that it may share. `key` is unique for the life of the process. `stop_ids` end the sequence, `eos_ids` do so unless
     `sampling.ignore_eos`. `max_tokens` is at least 1 and fits the context. `hint` is the text that
     scripted replies are matched against.
     """
@@ -217,7 +218,7 @@ class TokenRequest:
     seed: int
     eos_ids: tuple[int, ...]
     stop_ids: tuple[int, ...] = ()
-    tenant: str = ""
+    cache_scope: str = ""
     hint: str = ""
 
 

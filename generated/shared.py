@@ -383,17 +383,18 @@ class GenerationFields(BaseModel):
         ),
     ] = MISSING
     cache_salt: Annotated[
-        str | list[Any] | None | MISSING,
+        str | None | MISSING,
         Field(
-            description='The answer does not depend on the prefix cache.',
-            json_schema_extra={'disposition': 'ignored'},
+            description='The prompt shares cached prefixes only with prompts of the same salt.',
+            json_schema_extra={'disposition': 'honoured'},
+            max_length=1024,
+            min_length=1,
         ),
     ] = MISSING
     extra_key: Annotated[
-        str | list[Any] | None | MISSING,
+        None | MISSING,
         Field(
-            description='The answer does not depend on the prefix cache.',
-            json_schema_extra={'disposition': 'ignored'},
+            description='use cache_salt', json_schema_extra={'disposition': 'refused'}
         ),
     ] = MISSING
     cache_prompt: Annotated[

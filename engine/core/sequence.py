@@ -60,7 +60,7 @@ class Sequence:
         self.sealed = 0
         self.started = False
         self._hashes: list[bytes] = []
-        self._root = root_hash(request.tenant)
+        self._root = root_hash(request.cache_scope)
         sampling = request.sampling
         self.ends = frozenset(() if sampling.ignore_eos else request.eos_ids)
         self.stops = frozenset(request.stop_ids)

@@ -31,7 +31,7 @@ def request(
         seed=0,
         eos_ids=(END,),
         stop_ids=stop_ids,
-        tenant=tenant,
+        cache_scope=tenant,
     )
 
 

@@ -1,0 +1,194 @@
+"""The sampler against a naive one that sorts whole rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from engine.backend.backend import FailedRows
+from engine.backend.sampling import sample, uniforms
+from tests.engine.plans import Draw, sampling_plan
+
+VOCAB = 3001
+DRAWS = 4000
+
+
+def logits_of(seed: int, spread: float, vocab: int = VOCAB, step: float = 0.0) -> Tensor:
+    """One random row [vocab]; `step` rounds it so that many tokens are equal."""
+    row = torch.randn(vocab, generator=torch.Generator().manual_seed(seed)) * spread
+    return (row / step).round() * step if step else row
+
+
+def penalised(logits: Tensor, draw: Draw) -> Tensor:
+    row = logits.clone()
+    for id, value in draw.bias.items():
+        row[id] += value
+    for id, count in draw.seen.items():
+        scale = draw.repetition_penalty
+        row[id] = row[id] / scale if row[id] > 0 else row[id] * scale
+        row[id] -= draw.frequency_penalty * count + draw.presence_penalty * (count > 0)
+    return row
+
+
+def naive_chances(logits: Tensor, draw: Draw) -> Tensor:
+    """The distribution [vocab] that a row should be drawn from, by one full sort."""
+    chances = torch.softmax(penalised(logits, draw).double() / draw.temperature, -1)
+    values, ids = torch.sort(chances, descending=True, stable=True)
+    values[values < draw.min_p * values[0]] = 0
+    if draw.top_k:
+        values[draw.top_k :] = 0
+    values = values / values.sum()
+    before = values.cumsum(-1) - values
+    if draw.top_p < 1:
+        values[(before >= draw.top_p) & (torch.arange(len(values)) > 0)] = 0
+    return torch.zeros_like(chances).scatter(0, ids, values / values.sum())
+
+
+def frequencies(logits: Tensor, draw: Draw) -> Tensor:
+    """How often each token comes in `DRAWS` draws; [vocab]."""
+    counts = torch.zeros(len(logits))
+    for start in range(0, DRAWS, 500):
+        plan = sampling_plan([replace(draw, position=start + i) for i in range(500)])
+        tokens = torch.from_numpy(sample(logits.expand(500, -1), plan))
+        counts += torch.bincount(tokens, minlength=len(logits))
+    return counts
+
+
+SETTINGS: dict[str, Draw] = {
+    "temperature": Draw(0.7),
+    "hot": Draw(2.0),
+    "top-k": Draw(1.0, top_k=5),
+    "top-k above the first candidates": Draw(1.5, top_k=200),
+    "top-k of all": Draw(1.0, top_k=VOCAB),
+    "top-p": Draw(1.0, top_p=0.6),
+    "top-p above the first candidates": Draw(1.3, top_p=0.97),
+    "top-p of nearly all": Draw(1.5, top_p=0.999999),
+    "top-p zero": Draw(1.0, top_p=0.0),
+    "min-p": Draw(1.0, min_p=0.1),
+    "min-p lets thousands through": Draw(3.0, min_p=1e-4),
+    "min-p one": Draw(1.0, min_p=1.0),
+    "all": Draw(0.9, top_k=40, top_p=0.8, min_p=0.02),
+    "penalties": Draw(
+        1.0,
+        top_k=20,
+        repetition_penalty=1.3,
+        frequency_penalty=0.4,
+        presence_penalty=0.3,
+        seen={id: id % 4 for id in range(0, VOCAB, 3)},
+    ),
+    "bias": Draw(1.0, top_p=0.9, bias={3: 20.0, 4: 20.5, 5: -math.inf, 6: -100.0}),
+}
+
+
+@pytest.mark.parametrize("step", [0.0, 0.5], ids=["distinct", "many equals"])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_draws_follow_the_naive_distribution(name: str, step: float) -> None:
+    draw = replace(SETTINGS[name], seed=11)
+    logits = logits_of(5, 3.0, step=step)
+    wanted = naive_chances(logits, draw)
+    counts = frequencies(logits, draw)
+    assert not counts[wanted == 0].any(), "a token outside the support"
+    expected = wanted * DRAWS
+    often = expected >= 5
+    observed = torch.cat([counts[often], counts[~often].sum()[None]]).double()
+    ideal = torch.cat([expected[often], expected[~often].sum()[None]])
+    observed, ideal = observed[ideal > 0], ideal[ideal > 0]
+    chi_square = float(((observed - ideal) ** 2 / ideal).sum())
+    freedom = len(ideal) - 1
+    assert chi_square < freedom + 5 * math.sqrt(2 * freedom) + 1
+
+
+def test_a_row_does_not_depend_on_the_others() -> None:
+    draws = [
+        replace(draw, seed=seed, position=seed % 5)
+        for seed, draw in enumerate([Draw(), *SETTINGS.values()] * 4)
+    ]
+    rows = torch.stack([logits_of(seed, 2.5, step=seed % 2 / 4) for seed in range(len(draws))])
+    together = sample(rows, sampling_plan(draws))
+    for row in range(len(draws)):
+        assert sample(rows[row : row + 1], sampling_plan(draws[row : row + 1]))[0] == together[row]
+    order = np.random.default_rng(0).permutation(len(draws))
+    shuffled = sample(rows[order], sampling_plan([draws[row] for row in order]))
+    assert (shuffled == together[order]).all()
+
+
+def test_uniforms_differ_by_seed_and_position_and_fill_the_interval() -> None:
+    seeds = np.repeat(np.arange(100, dtype=np.uint64), 100)
+    positions = np.tile(np.arange(100, dtype=np.int64), 100)
+    values = uniforms(seeds, positions)
+    assert len(np.unique(values)) == 10_000
+    assert ((values >= 0) & (values < 1)).all()
+    assert np.abs(np.histogram(values, 20, (0, 1))[0] - 500).max() < 110
+    assert abs(np.corrcoef(values[:-1], values[1:])[0, 1]) < 0.03
+    assert abs(np.corrcoef(values[:-100], values[100:])[0, 1]) < 0.03
+
+
+def test_the_seed_is_64_bits_wide() -> None:
+    seeds = np.array([0, 2**63, 2**64 - 1], np.uint64)
+    assert len(set(uniforms(seeds, np.zeros(3, np.int64)))) == 3
+
+
+@pytest.mark.parametrize(
+    ("bias", "seen", "penalties", "token"),
+    [
+        ({}, {}, {}, 2),
+        ({2: -math.inf}, {}, {}, 4),
+        ({7: 100.0}, {}, {}, 7),
+        ({}, {2: 0}, {"repetition_penalty": 2.0}, 4),
+        ({}, {2: 0}, {"presence_penalty": 2.0}, 2),
+        ({}, {2: 1}, {"presence_penalty": 2.0}, 4),
+        ({}, {2: 1, 4: 3}, {"frequency_penalty": 1.0}, 2),
+        ({}, {2: 2, 4: 1}, {"frequency_penalty": 1.0}, 4),
+        ({}, {2: 5}, {}, 2),
+    ],
+)
+def test_greedy_takes_the_best_after_bias_and_penalties(
+    bias: Mapping[int, float], seen: Mapping[int, int], penalties: Mapping[str, float], token: int
+) -> None:
+    logits = torch.tensor([[0.0, 1.0, 5.0, -1.0, 4.5, 4.5, 0.0, 0.0]])
+    before = logits.clone()
+    draw = replace(Draw(bias=bias, seen=seen), **penalties)  # type: ignore[arg-type]
+    assert sample(logits, sampling_plan([draw]))[0] == token
+    assert torch.equal(logits, before)
+
+
+def test_equals_go_to_the_lowest_id() -> None:
+    logits = torch.zeros(1, 70_000)
+    assert sample(logits, sampling_plan([Draw()]))[0] == 0
+    for draw in (Draw(1.0, top_k=1), Draw(1.0, top_p=1e-9), Draw(1.0, top_k=1, min_p=0.5)):
+        assert sample(logits, sampling_plan([draw]))[0] == 0
+
+
+def test_a_negative_logit_is_penalised_downwards() -> None:
+    logits = torch.tensor([[-1.0, -1.5]])
+    draw = Draw(repetition_penalty=2.0, seen={0: 1})
+    assert sample(logits, sampling_plan([draw]))[0] == 1
+
+
+def test_a_tiny_temperature_is_greedy() -> None:
+    logits = logits_of(3, 2.0)[None]
+    for draw in (Draw(1e-30), Draw(1e-6, top_p=0.9), Draw(1e-6, top_k=50)):
+        assert sample(logits, sampling_plan([draw]))[0] == logits.argmax()
+
+
+def test_rows_without_a_choice_fail_alone() -> None:
+    logits = logits_of(1, 1.0, vocab=8).repeat(4, 1)
+    logits[2, 3] = math.nan
+    banned = Draw(1.0, bias={id: -math.inf for id in range(8)})
+    with pytest.raises(FailedRows) as failure:
+        sample(logits, sampling_plan([Draw(), banned, Draw(1.0), Draw()]))
+    assert failure.value.failed == {
+        1: "every token is banned",
+        2: "the model returned no finite logits",
+    }
+    assert failure.value.tokens[0] == failure.value.tokens[3] == logits[0].argmax()
+
+
+def test_no_rows_no_tokens() -> None:
+    assert sample(torch.zeros(0, 9), sampling_plan([])).shape == (0,)
