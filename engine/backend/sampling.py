@@ -172,4 +172,5 @@ def _invert(sums: Tensor, points: Tensor) -> Tensor:
     total = sums[:, -1]
     below = torch.nextafter(total, torch.zeros_like(total))
     targets = torch.minimum(points * total, below)[:, None]
-    return torch.searchsorted(sums, targets, right=True)[:, 0]
+    places = torch.searchsorted(sums, targets, right=True)[:, 0]
+    return places.clamp_max(sums.shape[1] - 1)  # rows of zeros, which are not done, have no place

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from engine.backend.backend import FailedRows
 from engine.backend.sampling import sample, uniforms
-from tests.engine.plans import Draw, sampling_plan
+from tests.engine.plans import Draw, Rows, plan_of, sampling_plan
 
 VOCAB = 3001
 DRAWS = 4000
@@ -143,8 +143,8 @@ def test_the_seed_is_64_bits_wide() -> None:
         ({}, {2: 0}, {"repetition_penalty": 2.0}, 4),
         ({}, {2: 0}, {"presence_penalty": 2.0}, 2),
         ({}, {2: 1}, {"presence_penalty": 2.0}, 4),
-        ({}, {2: 1, 4: 3}, {"frequency_penalty": 1.0}, 2),
-        ({}, {2: 2, 4: 1}, {"frequency_penalty": 1.0}, 4),
+        ({}, {2: 1, 4: 3}, {"frequency_penalty": 0.1}, 2),
+        ({}, {2: 2, 4: 1}, {"frequency_penalty": 1.0}, 5),
         ({}, {2: 5}, {}, 2),
     ],
 )
@@ -191,4 +191,5 @@ def test_rows_without_a_choice_fail_alone() -> None:
 
 
 def test_no_rows_no_tokens() -> None:
-    assert sample(torch.zeros(0, 9), sampling_plan([])).shape == (0,)
+    plan = plan_of([Rows([0], 0, [1], sampled=False)])
+    assert sample(torch.zeros(0, 9), plan).shape == (0,)
