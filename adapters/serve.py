@@ -35,6 +35,7 @@ def main() -> int:
     try:
         config = configuration.from_process()
         logging.basicConfig(level=config.log_level.upper(), format="%(message)s", stream=sys.stderr)
+        logging.getLogger("uvicorn").setLevel(logging.WARNING)  # it tells of its own stages
         for line in config.lines():
             log.info("config: %s", line)
         listener = _listen(config)

@@ -50,10 +50,12 @@ class Guard:
         cuts = {start + 1 for start, _ in self.spellings.starts(text)}
         core = text.strip()
         left = len(text) - len(text.lstrip())
-        if self.spellings.within(core) or self.spellings.open_left(core):
+        if self.spellings.open_left(core):
             cuts.add(left)
         if self.spellings.open_right(core):
             cuts.add(left + len(core))
+        if not cuts and self.spellings.within(core):
+            cuts.add(left)
         return self._inserted(text, sorted(cuts)) if cuts else text
 
     def answer(self, text: str) -> str:

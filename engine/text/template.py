@@ -195,6 +195,8 @@ def _folder_template(path: Path) -> str | None:
             raise StartupError(f"cannot read {file}: {error}") from None
     declared = read_json(path / "tokenizer_config.json").get("chat_template")
     if isinstance(declared, list):
-        named = {entry["name"]: entry["template"] for entry in declared}
+        named = {
+            entry.get("name"): entry.get("template") for entry in declared if isinstance(entry, dict)
+        }
         declared = named.get("default") or next(iter(named.values()), None)
     return declared if isinstance(declared, str) else None

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tokenizers import AddedToken
 
+from engine.errors import StartupError
 from engine.text.control import Spellings, is_control
 from engine.text.gguf_vocab import load_gguf
 from engine.text.hf_vocab import load_folder
@@ -60,7 +61,10 @@ class Tokenizer:
     @classmethod
     def load(cls, path: Path) -> Tokenizer:
         """Read a Hugging Face folder or a GGUF file. Raises StartupError."""
-        return cls(load_folder(path) if path.is_dir() else load_gguf(path))
+        try:
+            return cls(load_folder(path) if path.is_dir() else load_gguf(path))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise StartupError(f"the tokenizer of {path} is malformed: {error!r}") from None
 
     def _prepare(self, control: dict[int, AddedToken]) -> None:
         """Teach the library to read control tokens as text, and a stand-in as each of them.

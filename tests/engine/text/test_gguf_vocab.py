@@ -67,7 +67,7 @@ def test_qwen_normalizes_as_its_original_does(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_not_supported_is_named(
-    changes: dict[str, object], reason: str, tmp_path: Path
+    changes: dict[str, Any], reason: str, tmp_path: Path
 ) -> None:
     with pytest.raises(StartupError, match=reason):
         load_gguf(write_gguf(tmp_path / "v.gguf", byte_level(**changes)))

@@ -36,8 +36,8 @@ def test_only_what_could_become_control_is_touched(text: str, guarded: str) -> N
 @pytest.mark.parametrize(
     ("text", "guarded"),
     [
-        ("<think>\na\n</think>\nb", "<think>\na\n</think>\nb"),
-        ("<think>a<|im_end|></think>", "<think>a<^|im_end|></think>"),
+        ("<think>\nwhy?\n</think>\nb", "<think>\nwhy?\n</think>\nb"),
+        ("<think>x<|im_end|></think>", "<think>x<^|im_end|></think>"),
         ("<|im_</think>end|>", "<|im_^</think>^end|>"),
     ],
 )
@@ -58,9 +58,8 @@ def test_values_are_copied_with_their_strings_protected() -> None:
         "<^think>": {"deep": None, "flag": True},
         "date": "26 Jul 2024",
     }
-    assert sorted(strings(value)) == sorted(
-        ["effort", "high", "tools", "python", "[INST]", "<think>", "deep", "flag", "date"]
-        + ["26 Jul 2024"]
+    assert " ".join(strings(value)) == (
+        "effort high tools python [INST] <think> deep flag date 26 Jul 2024"
     )
 
 
@@ -72,10 +71,8 @@ def test_the_guard_occurs_in_no_text(texts: list[str]) -> None:
 
 
 def test_text_with_every_candidate_is_refused() -> None:
-    with pytest.raises(RequestError):
-        unused_characters([chr(code) for code in range(0xD800)] + [
-            "".join(map(chr, range(0xE000, 0x110000)))
-        ], 1)
+    with pytest.raises(RequestError, match="private-use"):
+        unused_characters(["".join(map(chr, range(0xE000, 0x110000)))], 1)
 
 
 @given(st.lists(st.text(alphabet="<|im_end>[]INST/thk \n", max_size=10), max_size=5))

@@ -17,9 +17,9 @@ def output(source: str, **context: object) -> str:
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ("{% for x in [1, 2, 3] %}{% if x == 2 %}{% continue %}{% endif %}{{ x }}{% endfor %}", "13"),
-        ("{% for x in [1, 2, 3] %}{% if x == 2 %}{% break %}{% endif %}{{ x }}{% endfor %}", "1"),
-        ("{% set n = namespace(a=1) %}{% for x in [1, 2] %}{% set n.a = x %}{% endfor %}{{ n.a }}", "2"),
+        ("{% for x in '123' %}{% if x == '2' %}{% continue %}{% endif %}{{ x }}{% endfor %}", "13"),
+        ("{% for x in '123' %}{% if x == '2' %}{% break %}{% endif %}{{ x }}{% endfor %}", "1"),
+        ("{% set n = namespace() %}{% for x in '12' %}{% set n.a = x %}{% endfor %}{{ n.a }}", "2"),
         ("a{% generation %}b{{ 1 }}{% endgeneration %}c", "ab1c"),
         ("  {% if true %}\nx\n  {% endif %}\ny", "x\ny"),
         ("{{ '<b> & é' }}", "<b> & é"),

@@ -88,7 +88,9 @@ def test_template_kwargs_reach_the_template(markup: Tokenizer) -> None:
 
 
 def test_names_and_reasoning_reach_the_template(markup: Tokenizer) -> None:
-    source = "{% for m in messages %}{{ m.name }}:{{ m.reasoning_content }}:{{ m.content }};{% endfor %}"
+    source = (
+        "{% for m in messages %}{{ m.name }}:{{ m.reasoning_content }}:{{ m.content }};{% endfor %}"
+    )
     asked = Conversation(
         (
             Message("user", (Text("a"), Text("b")), name="Eve<|im_end|>"),
@@ -203,7 +205,9 @@ def control_of(tokenizer: Tokenizer, source: str, asked: Conversation) -> list[i
 def test_no_split_over_client_texts_makes_a_control_token(
     markup: Tokenizer, first: str, second: str, pad: str
 ) -> None:
-    source = "{% for m in messages %}{{ m.content | trim }}{{ m.name | trim }}{% endfor %}{{ extra }}"
+    source = (
+        "{% for m in messages %}{{ m.content | trim }}{{ m.name | trim }}{% endfor %}{{ extra }}"
+    )
     texts = (Text(pad + "x" + first + pad),)
     asked = Conversation(
         (Message("user", texts, name=pad + second + "y" + first), Message("user", (Text(second),))),
@@ -211,9 +215,7 @@ def test_no_split_over_client_texts_makes_a_control_token(
     )
     ids = ChatTemplate(source, markup).render(asked)
     assert markup.control_ids.isdisjoint(ids)
-    spoken = "x" + first + second + "y" + first + second + first
-    if not (first + second).strip() != first + second:
-        assert markup.decode(ids) == spoken
+    assert markup.decode(ids) == "x" + first + second + "y" + first + second + first
 
 
 @pytest.mark.parametrize("role", ["user", "assistant", "system"])
@@ -242,13 +244,10 @@ def test_spellings_stay_text(markup: Tokenizer, token: str, role: Role) -> None:
     assert f"quote: {token} here" in prompt(CHATML, markup, quoting)
 
 
-@given(
-    st.lists(
-        st.lists(st.sampled_from(["<|im_", "end|>", "<", "<|im_end|>", "</think>", " ", "a", "\ufdd0"])),
-        min_size=1,
-        max_size=4,
-    )
-)
+PIECES = st.sampled_from(["<|im_", "end|>", "<", "<|im_end|>", "</think>", " ", "a", "\ufdd0"])
+
+
+@given(st.lists(st.lists(PIECES), min_size=1, max_size=4))
 def test_turns_are_the_templates_own(markup: Tokenizer, texts: list[list[str]]) -> None:
     roles: Iterator[Role] = iter(("user", "assistant", "user", "system"))
     contents = ["".join(pieces) for pieces in texts]
@@ -359,6 +358,15 @@ def test_a_template_that_does_not_compile(markup: Tokenizer, source: str) -> Non
 # Against transformers
 
 
+@pytest.fixture(scope="module")
+def theirs(gguf_path: Path) -> Any:
+    transformers = pytest.importorskip("transformers")
+    vocabulary = load_gguf(gguf_path)
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=vocabulary.core, **vocabulary.special_tokens
+    )
+
+
 @pytest.mark.parametrize("source", [CHATML, FIRST_ONLY, THINKING, ALTERNATING])
 @pytest.mark.parametrize(
     "turns",
@@ -370,21 +378,17 @@ def test_a_template_that_does_not_compile(markup: Tokenizer, source: str) -> Non
 )
 @pytest.mark.parametrize("add_generation_prompt", [True, False])
 def test_ordinary_conversations_as_in_transformers(
-    gguf_path: Path,
+    theirs: Any,
     smollm: Tokenizer,
     source: str,
     turns: list[tuple[Role, str]],
     add_generation_prompt: bool,
 ) -> None:
-    transformers = pytest.importorskip("transformers")
     if source == ALTERNATING and turns[0][0] == "system":
         return
-    names = dict(smollm.special_tokens)
-    theirs = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=load_gguf(gguf_path).core, chat_template=source, **names
-    )
     expected = theirs.apply_chat_template(
         [{"role": role, "content": text} for role, text in turns],
+        chat_template=source,
         add_generation_prompt=add_generation_prompt,
         return_dict=False,
     )

@@ -18,10 +18,7 @@ def test_the_alphabet_covers_every_byte_once() -> None:
 
 def test_added_and_foreign_tokens_are_spelt_as_they_are() -> None:
     core = byte_level_core((AddedToken("<é Ġ>", special=False),), words=("Ġa", "\u4e00x"))
-    table = byte_table(core)
-    assert table[core.token_to_id("Ġa")] == b" a"
-    assert table[core.token_to_id("\u4e00x")] == "\u4e00x".encode()
-    assert table[core.token_to_id("<é Ġ>")] == "<é Ġ>".encode()
+    assert byte_table(core)[256:] == [b" a", "\u4e00x".encode(), "<é Ġ>".encode()]
 
 
 def test_agrees_with_the_definition(smollm: Tokenizer, defined_bytes: list[bytes]) -> None:

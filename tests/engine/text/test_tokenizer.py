@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 import tokenizers
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken
 
+from engine.errors import StartupError
+from engine.text.gguf_meta import read_metadata
 from engine.text.gguf_vocab import load_gguf
 from engine.text.tokenizer import Tokenizer
 from engine.text.vocabulary import Vocabulary
@@ -32,7 +34,8 @@ def over(core: tokenizers.Tokenizer) -> Tokenizer:
 
 def text_with(*spellings: str) -> st.SearchStrategy[str]:
     """Text in which the spellings are frequent."""
-    pieces = st.one_of(st.sampled_from([*spellings, " ", "\n", "a1", "<", "|"]), st.text(max_size=4))
+    frequent = st.sampled_from([*spellings, " ", "\n", "a1", "<", "|"])
+    pieces = st.one_of(frequent, st.text(max_size=4))
     return st.lists(pieces, max_size=12).map("".join)
 
 
@@ -97,22 +100,28 @@ def test_white_space_around_added_tokens_as_in_the_library(text: str) -> None:
     assert ours.encode_rendered(text) == library.encode(text, add_special_tokens=False).ids
 
 
-@pytest.mark.parametrize("add_space_prefix", [True, False])
-@settings(deadline=None)
-@given(text=text_with("<s>", "</s>", "<tool>", "hello", " world"))
-def test_sentencepiece_is_read_as_the_library_reads_it(
-    tmp_path_factory: pytest.TempPathFactory, add_space_prefix: bool, text: str
-) -> None:
-    path = tmp_path_factory.getbasetemp() / f"spm{add_space_prefix}.gguf"
-    write_gguf(path, spm_metadata(add_space_prefix=add_space_prefix, add_bos_token=False))
-    ours, library = Tokenizer.load(path), load_gguf(path).core
-    rendered = ours.encode_rendered(text)
-    assert rendered == library.encode(text, add_special_tokens=False).ids
-    ids = ours.encode(text, add_special_tokens=False)
-    assert ours.control_ids.isdisjoint(ids)
-    # The library puts no space before a text that starts with one: " a" and "a" are the same ids
-    spoken = text.replace("▁", " ")
-    assert ours.decode(ids) == (spoken.removeprefix(" ") if add_space_prefix else spoken)
+@pytest.fixture(scope="module", params=[True, False])
+def spm_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sentencepiece vocabulary with a space prefix, and one without."""
+    metadata = spm_metadata(add_space_prefix=request.param, add_bos_token=False)
+    return write_gguf(tmp_path_factory.mktemp("spm") / "spm.gguf", metadata)
+
+
+def test_sentencepiece_is_read_as_the_library_reads_it(spm_path: Path) -> None:
+    ours, library = Tokenizer.load(spm_path), load_gguf(spm_path).core
+
+    @given(text=text_with("<s>", "</s>", "<tool>", "hello", " world"))
+    def check(text: str) -> None:
+        rendered = ours.encode_rendered(text)
+        assert rendered == library.encode(text, add_special_tokens=False).ids
+        ids = ours.encode(text, add_special_tokens=False)
+        assert ours.control_ids.isdisjoint(ids)
+        # The library puts no space before a text that starts with one: " a" and "a" are the same
+        spoken = text.replace("▁", " ")
+        first = " " if read_metadata(spm_path)["tokenizer.ggml.add_space_prefix"] else ""
+        assert ours.decode(ids) == spoken.removeprefix(first)
+
+    check()
 
 
 def test_guards_are_removed_and_break_spellings(markup: Tokenizer) -> None:
@@ -185,6 +194,14 @@ def test_both_loaders_agree(gguf_path: Path, smollm: Tokenizer, tmp_path: Path) 
     assert other.visible_bytes == smollm.visible_bytes
     assert (other.bos_id, other.eos_ids) == (smollm.bos_id, smollm.eos_ids)
     assert other.control_tokens == smollm.control_tokens
+
+
+@pytest.mark.parametrize("declared", [{"x": {}}, {"1": {}}, ["a"]])
+def test_malformed_configurations_are_startup_errors(declared: object, tmp_path: Path) -> None:
+    config = {"added_tokens_decoder": declared}
+    folder = write_folder(tmp_path / "m", byte_level_core(), tokenizer_config=config)
+    with pytest.raises(StartupError, match="malformed"):
+        Tokenizer.load(folder)
 
 
 def test_ids_beyond_the_vocabulary_have_no_bytes(markup: Tokenizer) -> None:

@@ -77,10 +77,10 @@ MARKUP = (
 def small(add_bos: bool = False, added: tuple[AddedToken, ...] = MARKUP) -> Tokenizer:
     """A tokenizer of single bytes with the control tokens of several model families."""
     core = byte_level_core(added)
-    bos = core.token_to_id("<s>")
+    bos, eos = core.token_to_id("<s>"), core.token_to_id("<|im_end|>")
     names = {"bos_token": "<s>", "eos_token": "<|im_end|>"}
-    prefix = (bos,) if add_bos else ()
-    return Tokenizer(Vocabulary(core, prefix, (), bos, (core.token_to_id("<|im_end|>"),), names))
+    prefix = (bos,) if add_bos and bos is not None else ()
+    return Tokenizer(Vocabulary(core, prefix, (), bos, () if eos is None else (eos,), names))
 
 
 def write_folder(path: Path, core: tokenizers.Tokenizer, **files: Mapping[str, object]) -> Path:

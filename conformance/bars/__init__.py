@@ -1,0 +1,1 @@
+"""The bars of the issues at full size; the gate runs seeded subsets."""

@@ -1,0 +1,245 @@
+"""Cases as data: reading them, and running their steps.
+
+A file of cases/ is a list of
+
+    {"id": "D144", "title": what is proven, "server": a profile (scripted when absent),
+     "reply": what the script says when the last message or prompt starts with the id,
+     "proves": request fields whose effect the case shows, "steps": [...]}
+
+and a step is
+
+    {"route": "chat" | "completions" (or "get" with "path"), "body": {...}, "say": text of the only
+     message or prompt (the id when absent), "headers": {...}, "modes": ["buffered", "streamed"],
+     "expect": {...}}
+
+`run` knows every expectation and fails on a word that it does not know, so that no line of a case
+is without effect. A case with a "scenario" in place of steps is a function in scenarios/.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from conformance.replies import Reply, error_of, send
+
+FOLDER = Path(__file__).parent / "cases"
+_MODES = ("buffered", "streamed")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case of the files."""
+
+    id: str
+    title: str
+    server: str = "scripted"
+    reply: dict[str, Any] | None = None
+    proves: tuple[str, ...] = ()
+    steps: tuple[dict[str, Any], ...] = ()
+    scenario: str | None = None
+
+    def proven(self) -> set[tuple[str, str]]:
+        """(route, field) pairs: what it proves on each route that it uses the field on."""
+        pairs = set()
+        for step in self.steps:
+            for path in self.proves:
+                if _has(step.get("body", {}), path.split(".")):
+                    pairs.add((step["route"], path))
+        return pairs
+
+
+def load() -> list[Case]:
+    """All cases, in the order of the files. Fails on an id that occurs twice."""
+    cases = []
+    for file in sorted(FOLDER.glob("*.json")):
+        for entry in json.loads(file.read_text(encoding="utf-8")):
+            lists = {name: tuple(entry[name]) for name in ("proves", "steps") if name in entry}
+            cases.append(Case(**{**entry, **lists}))
+    ids = [case.id for case in cases]
+    assert len(ids) == len(set(ids)), "a case id occurs twice"
+    return cases
+
+
+def scripts(cases: list[Case]) -> dict[str, list[dict[str, Any]]]:
+    """The scripted replies of each profile."""
+    replies: dict[str, list[dict[str, Any]]] = {}
+    for case in cases:
+        if case.reply is not None:
+            match = {"match": rf"^{re.escape(case.id)}\b"}
+            replies.setdefault(case.server, []).append(match | case.reply)
+    return replies
+
+
+def run(case: Case, client: httpx2.Client) -> None:
+    """Run all steps, each in all its modes."""
+    before: list[Reply] = []
+    for number, step in enumerate(case.steps):
+        where = f"{case.id} step {number}"
+        if step["route"] == "get":
+            _get(client, step, where)
+            continue
+        modes = step.get("modes", _MODES)
+        replies = []
+        for mode in modes:
+            body = _body(case, step)
+            if mode == "streamed":
+                body = {"stream": True, "stream_options": {"include_usage": True}} | body
+            reply = send(client, step["route"], body, step.get("headers"))
+            _Expectation(f"{where} {mode}", reply, before).check(step.get("expect", {}))
+            replies.append(reply)
+        if len(modes) == 2 and step.get("equal", True):
+            whole, stream = (comparable(reply) for reply in replies)
+            assert whole == stream, f"{where}: buffered {whole} is not streamed {stream}"
+        before.append(replies[0])
+
+
+def comparable(reply: Reply) -> dict[str, Any]:
+    """An outcome without the part of usage that a warmer cache changes."""
+    outcome = reply.outcome()
+    if reply.usage is not None:
+        outcome["usage"] = {k: v for k, v in reply.usage.items() if k != "prompt_tokens_details"}
+    return outcome
+
+
+def _body(case: Case, step: dict[str, Any]) -> dict[str, Any]:
+    body: dict[str, Any] = dict(step.get("body", {}))
+    text = step.get("say", case.id)
+    if step["route"] == "chat":
+        body.setdefault("messages", [{"role": "user", "content": text}])
+    else:
+        body.setdefault("prompt", text)
+    return body
+
+
+def _get(client: httpx2.Client, step: dict[str, Any], where: str) -> None:
+    response = client.get(step["path"], headers=step.get("headers"))
+    expect = dict(step["expect"])
+    assert response.status_code == expect.pop("status", 200), f"{where}: {response.text}"
+    body = response.json()
+    if response.status_code >= 400:
+        _subset(expect.pop("error", {}), error_of(body), where)
+    _subset(expect.pop("body", {}), body, where)
+    assert not expect, f"{where}: unknown expectations {expect}"
+
+
+@dataclass
+class _Expectation:
+    """The words that an `expect` object can use; each method is one."""
+
+    where: str
+    reply: Reply
+    before: list[Reply]
+    _words: dict[str, Callable[[Any], None]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._words = {
+            name.removeprefix("on_"): getattr(self, name)
+            for name in dir(self)
+            if name.startswith("on_")
+        }
+
+    def check(self, expect: dict[str, Any]) -> None:
+        self.on_status(expect.get("status", 200))
+        for word, wanted in expect.items():
+            assert word in self._words, f"{self.where}: unknown expectation {word}"
+            self._words[word](wanted)
+
+    def _equal(self, found: Any, wanted: Any) -> None:
+        assert found == wanted, f"{self.where}: {found!r} is not {wanted!r}"
+
+    def on_status(self, wanted: int) -> None:
+        assert self.reply.status == wanted, f"{self.where}: {self.reply.status} {self.reply.body}"
+
+    def on_error(self, wanted: dict[str, Any]) -> None:
+        assert self.reply.error is not None, f"{self.where}: no error"
+        _subset(wanted, self.reply.error, self.where)
+
+    def on_error_has(self, wanted: list[str]) -> None:
+        assert self.reply.error is not None, f"{self.where}: no error"
+        for part in wanted:
+            assert part in self.reply.error["message"], f"{self.where}: {self.reply.error}"
+
+    def on_shown(self, wanted: list[dict[str, Any]]) -> None:
+        """The messages as the template of the byte model got them."""
+        assert self.reply.error is not None, f"{self.where}: no error"
+        self._equal(json.loads(self.reply.error["message"]), wanted)
+
+    def on_text(self, wanted: str) -> None:
+        self._equal(self.reply.text, wanted)
+
+    def on_texts(self, wanted: list[str]) -> None:
+        self._equal(self.reply.texts, wanted)
+
+    def on_text_has(self, wanted: str) -> None:
+        assert wanted in self.reply.text, f"{self.where}: {self.reply.text!r}"
+
+    def on_text_lacks(self, unwanted: str) -> None:
+        assert unwanted not in self.reply.text, f"{self.where}: {self.reply.text!r}"
+
+    def on_finish(self, wanted: str) -> None:
+        self._equal(self.reply.finishes, [wanted] * len(self.reply.choices))
+
+    def on_stop_reason(self, wanted: Any) -> None:
+        self._equal([c.stop_reason for c in self.reply.choices.values()][0], wanted)
+
+    def on_model(self, wanted: str) -> None:
+        body = self.reply.body or self.reply.chunks[0]
+        self._equal(body["model"], wanted)
+
+    def on_usage(self, wanted: dict[str, Any]) -> None:
+        if self.reply.usage is not None:
+            _subset(wanted, self.reply.usage, self.where)
+
+    def on_usage_grows(self, wanted: bool) -> None:
+        """Every chunk of a stream has the usage so far."""
+        if self.reply.chunks:
+            counts = [chunk["usage"]["completion_tokens"] for chunk in self.reply.chunks]
+            self._equal(counts, sorted(counts))
+            assert counts[0] >= 1 and len(set(counts)) > 1, f"{self.where}: {counts}"
+
+    def on_cached(self, wanted: int) -> None:
+        if self.reply.usage is not None:
+            self._equal(self.reply.usage["prompt_tokens_details"]["cached_tokens"], wanted)
+
+    def on_same_prompt_as(self, step: int) -> None:
+        assert self.reply.usage is not None and self.before[step].usage is not None
+        self._equal(self.reply.usage["prompt_tokens"], self.before[step].usage["prompt_tokens"])
+
+    def on_same_as(self, step: int) -> None:
+        self._equal(comparable(self.reply), comparable(self.before[step]))
+
+    def on_other_text_than(self, step: int) -> None:
+        assert self.reply.texts != self.before[step].texts, f"{self.where}: {self.reply.texts}"
+
+    def on_not_all_equal(self, wanted: bool) -> None:
+        self._equal(len(set(self.reply.texts)) > 1, wanted)
+
+
+def _subset(wanted: Any, found: Any, where: str) -> None:
+    """Every key of `wanted`, at any depth, is in `found` with its value."""
+    if isinstance(wanted, dict):
+        for name, value in wanted.items():
+            assert isinstance(found, dict) and name in found, f"{where}: no {name} in {found}"
+            _subset(value, found[name], f"{where} {name}")
+        return
+    assert found == wanted, f"{where}: {found!r} is not {wanted!r}"
+
+
+def _has(body: Any, path: list[str]) -> bool:
+    """Whether a body holds a field; `messages[].name` looks into every message."""
+    if not path:
+        return True
+    name, inside = path[0].removesuffix("[]"), path[0].endswith("[]")
+    if not isinstance(body, dict) or name not in body:
+        return False
+    if inside:
+        value = body[name]
+        return isinstance(value, list) and any(_has(item, path[1:]) for item in value)
+    return _has(body[name], path[1:])

@@ -1,0 +1,1 @@
+"""Fuzzing: requests made from the specs, and bytes made from nothing."""

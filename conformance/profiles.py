@@ -1,0 +1,83 @@
+"""The servers that tests share, by name. Each starts when a test first asks for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from conformance import byte_model
+from conformance.server import Server
+
+ALIASES = ("acme/solar-1", "solar")
+KEYS = {"ops": "key-of-operations", "lab": "key-of-the-laboratory"}
+CONTEXT = 8192
+SMALL_BODY = 65_536
+
+ANSWER = "Hello there, friend. The sun is up."
+"""What the scripted servers say to any prompt that no case claims."""
+
+
+def has_torch() -> bool:
+    return find_spec("torch") is not None
+
+
+def write_script(path: Path, replies: Iterable[dict[str, Any]]) -> Path:
+    """A script of these replies, then `ANSWER` for everything else."""
+    path.write_text(json.dumps({"replies": [*replies, {"text": ANSWER}]}))
+    return path
+
+
+def options(profile: str, folder: Path, replies: Iterable[dict[str, Any]]) -> list[str]:
+    """The options of a named server. `folder` is scratch space of its own."""
+    if profile == "embedded":
+        return ["--dtype", "fp32", "--max-context", "4096", "--kv-tokens", "32768"]
+    script = ["--scripted", str(write_script(folder / "script.json", replies))]
+    names = [part for alias in ALIASES for part in ("--alias", alias)]
+    context = ["--max-context", str(CONTEXT)]
+    match profile:
+        case "scripted":
+            return [*script, *names, *context]
+        case "bytes":
+            return [*script, *context, "--model", str(byte_model.write(folder / "byte-model"))]
+        case "guarded":
+            keys = folder / "keys"
+            keys.write_text("".join(f"{name} = {key}\n" for name, key in KEYS.items()))
+            bounds = ["--max-body-bytes", str(SMALL_BODY), "--model-names", "known"]
+            return [*script, *names, *context, *bounds, "--api-key-file", str(keys)]
+        case "beating":
+            return [*script, *context, "--heartbeat-seconds", "0.2"]
+        case "fuzzed":
+            return [*script, *names, "--max-context", "256", "--default-max-tokens", "8"]
+    raise ValueError(f"no profile is named {profile}")
+
+
+class Pool:
+    """Starts the servers of a test session when they are needed, stops all of them at its end."""
+
+    def __init__(self, folder: Path, replies: dict[str, list[dict[str, Any]]]) -> None:
+        self._folder = folder
+        self._replies = replies
+        self._running: dict[str, Server] = {}
+
+    def get(self, profile: str) -> Server:
+        """The server of a profile, started at its first use."""
+        if profile not in self._running:
+            folder = self._folder / profile
+            folder.mkdir()
+            server = Server(*options(profile, folder, self._replies.get(profile, [])))
+            self._running[profile] = server.__enter__()
+        return self._running[profile]
+
+    def close(self) -> None:
+        """Stop all servers. Fails when one does not end well."""
+        errors: list[AssertionError] = []
+        for server in self._running.values():
+            try:
+                server.__exit__(None, None, None)
+            except AssertionError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]

@@ -1,0 +1,213 @@
+"""One view of a reply, buffered or streamed, and the rules that every reply keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+
+from conformance import sse
+
+PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
+_OBJECTS = {
+    "chat": ("chat.completion", "chat.completion.chunk"),
+    "completions": ("text_completion", "text_completion"),
+}
+_ERROR_KEYS = {"message", "type", "param", "code"}
+
+
+@dataclass
+class Choice:
+    """One choice, whole."""
+
+    text: str = ""
+    finish: str | None = None
+    stop_reason: Any = None
+    deltas: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Reply:
+    """What came back. `error` is the inner error object; `done` whether a stream ended well."""
+
+    status: int
+    headers: httpx2.Headers
+    body: Any = None
+    choices: dict[int, Choice] = field(default_factory=dict)
+    usage: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    chunks: list[dict[str, Any]] = field(default_factory=list)
+    comments: int = 0
+    done: bool = False
+
+    @property
+    def texts(self) -> list[str]:
+        return [self.choices[index].text for index in sorted(self.choices)]
+
+    @property
+    def finishes(self) -> list[str | None]:
+        return [self.choices[index].finish for index in sorted(self.choices)]
+
+    @property
+    def text(self) -> str:
+        """The text of the only choice."""
+        assert list(self.choices) == [0], f"{len(self.choices)} choices: {self.body}{self.error}"
+        return self.choices[0].text
+
+    @property
+    def finish(self) -> str | None:
+        assert list(self.choices) == [0], f"{len(self.choices)} choices: {self.body}{self.error}"
+        return self.choices[0].finish
+
+    def outcome(self) -> dict[str, Any]:
+        """All that must be equal when the same request is sent again, streamed or not."""
+        return {
+            "status": self.status,
+            "error": self.error,
+            "choices": [
+                (index, c.text, c.finish, c.stop_reason) for index, c in sorted(self.choices.items())
+            ],
+            "usage": self.usage,
+        }
+
+
+def error_of(body: Any) -> dict[str, Any]:
+    """The error object of an OpenAI envelope; fails when the envelope is not exactly that."""
+    assert isinstance(body, dict) and set(body) == {"error"}, f"not an error envelope: {body}"
+    error: dict[str, Any] = body["error"]
+    assert set(error) == _ERROR_KEYS, f"wrong keys: {error}"
+    assert isinstance(error["message"], str) and error["message"], f"no message: {error}"
+    assert isinstance(error["type"], str) and error["type"], f"no type: {error}"
+    for name in ("param", "code"):
+        assert error[name] is None or isinstance(error[name], str), f"{name}: {error}"
+    return error
+
+
+def send(
+    client: httpx2.Client, route: str, body: dict[str, Any], headers: dict[str, str] | None = None
+) -> Reply:
+    """Send a request and read its whole reply, by the value of its `stream` field."""
+    with opened(client, route, body, headers) as response:
+        if response.status_code == 200 and body.get("stream"):
+            return read_stream(response, route, body)
+        response.read()
+    return read_whole(response, route)
+
+
+@contextmanager
+def opened(
+    client: httpx2.Client, route: str, body: dict[str, Any], headers: dict[str, str] | None = None
+) -> Iterator[httpx2.Response]:
+    """The reply as soon as its headers have arrived; leaving the context closes the connection."""
+    with client.stream("POST", PATHS[route], json=body, headers=headers) as response:
+        assert response.headers["x-request-id"].startswith("req_")
+        yield response
+
+
+def read_whole(response: httpx2.Response, route: str) -> Reply:
+    """A buffered reply, or an error."""
+    assert response.headers["content-type"] == "application/json", response.headers
+    body = sse.strict_json(response.content)
+    reply = Reply(response.status_code, response.headers, body=body)
+    if response.status_code != 200:
+        reply.error = error_of(body)
+        return reply
+    assert body["object"] == _OBJECTS[route][0]
+    assert [choice["index"] for choice in body["choices"]] == list(range(len(body["choices"])))
+    for choice in body["choices"]:
+        text = choice["message"]["content"] if route == "chat" else choice["text"]
+        assert choice["finish_reason"] is not None
+        if route == "chat":
+            assert choice["message"]["role"] == "assistant"
+            assert not choice["message"].get("tool_calls", None), "empty tool_calls are left out"
+        stop_reason = choice.get("stop_reason")
+        reply.choices[choice["index"]] = Choice(text, choice["finish_reason"], stop_reason)
+    reply.usage = checked_usage(body["usage"], route)
+    return reply
+
+
+def checked_usage(usage: dict[str, Any], route: str) -> dict[str, Any]:
+    """Usage whose numbers agree with each other."""
+    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"], usage
+    assert 0 <= usage["prompt_tokens_details"]["cached_tokens"] <= usage["prompt_tokens"], usage
+    assert ("completion_tokens_details" in usage) == (route == "chat"), usage
+    return usage
+
+
+def read_stream(response: httpx2.Response, route: str, body: dict[str, Any]) -> Reply:
+    """A streamed reply, held against the rules of its protocol while it arrives."""
+    assert response.headers["content-type"].partition(";")[0] == "text/event-stream"
+    assert response.headers["cache-control"] == "no-cache"
+    reply = Reply(response.status_code, response.headers)
+    for event in sse.events(response.iter_raw()):
+        take(reply, event, route, body)
+    assert reply.done or reply.error, "the stream ends without [DONE] and without an error"
+    if reply.done:
+        assert all(choice.finish for choice in reply.choices.values()), "a choice never finished"
+        options = body.get("stream_options") or {}
+        assert (reply.usage is not None) == bool(options.get("include_usage"))
+    return reply
+
+
+def take(reply: Reply, event: sse.Event, route: str, body: dict[str, Any]) -> None:
+    """Add one event to a streamed reply. Fails where the order or the form is wrong."""
+    assert not reply.done and not reply.error, f"an event after the end: {event}"
+    assert event.name is None
+    if event.comment is not None:
+        reply.comments += 1
+        return
+    if event.data == sse.DONE:
+        reply.done = True
+        return
+    if "error" in event.data:
+        reply.error = error_of(event.data)
+        return
+    _take_chunk(reply, event.data, route, body.get("stream_options") or {})
+
+
+def _take_chunk(
+    reply: Reply, chunk: dict[str, Any], route: str, options: dict[str, Any]
+) -> None:
+    assert chunk["object"] == _OBJECTS[route][1]
+    constant = ("id", "created", "model", "object", "system_fingerprint")
+    if reply.chunks:
+        assert all(chunk.get(name) == reply.chunks[0].get(name) for name in constant), chunk
+    reply.chunks.append(chunk)
+    wanted, grows = options.get("include_usage"), options.get("continuous_usage_stats")
+    if not chunk["choices"]:
+        assert wanted, "an empty list of choices, and no usage was asked for"
+        assert reply.usage is None, "usage twice"
+        assert all(choice.finish for choice in reply.choices.values()), "usage before the end"
+        reply.usage = checked_usage(chunk["usage"], route)
+        return
+    assert reply.usage is None, "a choice after the usage"
+    if wanted and grows:
+        checked_usage(chunk["usage"], route)
+    else:
+        assert chunk.get("usage") is None, "usage that was not asked for"
+    for piece in chunk["choices"]:
+        _take_piece(reply, piece, route)
+
+
+def _take_piece(reply: Reply, piece: dict[str, Any], route: str) -> None:
+    index = piece["index"]
+    first = index not in reply.choices
+    choice = reply.choices.setdefault(index, Choice())
+    assert choice.finish is None, f"choice {index} goes on after its finish_reason"
+    if route == "chat":
+        delta = piece["delta"]
+        assert ("role" in delta) == first, "the role comes with the first piece, and only then"
+        if first:
+            assert delta == {"role": "assistant", "content": ""}
+            assert piece["finish_reason"] is None
+        text = delta.get("content") or ""
+    else:
+        text = piece["text"]
+    choice.text += text
+    if text:
+        choice.deltas.append(text)
+    choice.finish = piece["finish_reason"]
+    choice.stop_reason = piece.get("stop_reason")
