@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import codecs
+from codecs import utf_8_decode
 from collections.abc import Iterable
 
 from engine.text.tokenizer import Tokenizer
-
-_Utf8Decoder = codecs.getincrementaldecoder("utf-8")
 
 
 class Detokenizer:
@@ -24,18 +22,29 @@ class Detokenizer:
     as `</think>` or Gemma's `<table>`, is part of what the model says, as in vLLM and transformers.
     """
 
-    __slots__ = ("_decode", "_table")
+    __slots__ = ("_held", "_table")
 
     def __init__(self, tokenizer: Tokenizer, *, skip_control: bool) -> None:
         self._table = tokenizer.visible_bytes if skip_control else tokenizer.all_bytes
-        self._decode = _Utf8Decoder("replace").decode
+        self._held = b""
 
     def push(self, ids: Iterable[int]) -> str:
         """The text that is final after these tokens. Ids beyond the vocabulary say nothing."""
         table = self._table
         size = len(table)
-        return self._decode(b"".join([table[token] for token in ids if token < size]))
+        data = b"".join([table[token] for token in ids if token < size])
+        try:
+            return self._continued(data) if self._held else data.decode()
+        except UnicodeDecodeError:  # far slower, and rare: most tokens are whole characters
+            return self._continued(data)
+
+    def _continued(self, data: bytes) -> str:
+        data = self._held + data
+        text, used = utf_8_decode(data, "replace", False)
+        self._held = data[used:]
+        return text
 
     def flush(self) -> str:
         """What was held back: U+FFFD for an incomplete character, else nothing."""
-        return self._decode(b"", True)
+        held, self._held = self._held, b""
+        return held.decode("utf-8", "replace")

@@ -195,8 +195,7 @@ def _folder_template(path: Path) -> str | None:
             raise StartupError(f"cannot read {file}: {error}") from None
     declared = read_json(path / "tokenizer_config.json").get("chat_template")
     if isinstance(declared, list):
-        named = {
-            entry.get("name"): entry.get("template") for entry in declared if isinstance(entry, dict)
-        }
+        entries = [entry for entry in declared if isinstance(entry, dict)]
+        named = {entry.get("name"): entry.get("template") for entry in entries}
         declared = named.get("default") or next(iter(named.values()), None)
     return declared if isinstance(declared, str) else None

@@ -78,29 +78,10 @@ class Tokenizer:
         self._stand_ins = {
             token.content: f"{_OPEN}{secret}{number}{_CLOSE}" for number, token in control.items()
         }
-        self._core.add_special_tokens(
-            [
-                AddedToken(
-                    token.content,
-                    lstrip=token.lstrip,
-                    rstrip=token.rstrip,
-                    normalized=token.normalized,
-                )
-                for token in control.values()
-                if not token.special
-            ]
-        )
+        unflagged = [token for token in control.values() if not token.special]
+        self._core.add_special_tokens([_like(token, token.content) for token in unflagged])
         self._core.add_tokens(
-            [
-                AddedToken(
-                    self._stand_ins[token.content],
-                    lstrip=token.lstrip,
-                    rstrip=token.rstrip,
-                    normalized=False,
-                    special=False,
-                )
-                for token in control.values()
-            ]
+            [_like(token, self._stand_ins[token.content]) for token in control.values()]
         )
         self._core.encode_special_tokens = True
         self._control_of = {
@@ -184,3 +165,10 @@ class Tokenizer:
         """
         text = b"".join(map(self.token_bytes, ids)).decode("utf-8", "replace")
         return text[1:] if self._strips_first_space and text.startswith(" ") else text
+
+
+def _like(token: AddedToken, content: str) -> AddedToken:
+    """Another content under the same rules for white space."""
+    return AddedToken(
+        content, lstrip=token.lstrip, rstrip=token.rstrip, normalized=False, special=False
+    )
