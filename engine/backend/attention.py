@@ -1,7 +1,8 @@
 """Paged attention in torch whose every row has the same bits in any batch, chunk or cache state.
 
-A product's rows are exact when their number is a multiple of 8, and a sum over the context when it
-runs over fixed blocks of 128 tokens in order: longer contexts then only add zeros at the end.
+A product's rows are exact when their number is a multiple of what `exact_row_multiple` measures,
+and a sum over the context when it runs over fixed blocks of tokens in order: a longer context then
+only adds zeros at the end.
 """
 
 from __future__ import annotations
@@ -15,20 +16,24 @@ from torch import Tensor
 
 from engine.backend.backend import PAGE_TOKENS, StepPlan
 
-BLOCK_TOKENS = 128
+BLOCK_TOKENS = 64
 BLOCK_PAGES = BLOCK_TOKENS // PAGE_TOKENS
 TILE_ROWS = 128
-ROW_MULTIPLE = 8
-MOST_GROUP_BLOCKS = 64  # keeps what a group gathers near the size of a cache
+ROW_MULTIPLES = (4, 8, 16)
+MOST_GROUP_BLOCKS = 128  # keeps what a group gathers near the size of a cache
 
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """How queries share keys: `queries` heads read `keys` heads, each of `size` numbers."""
+    """How queries share keys: `queries` heads read `keys` heads, each of `size` numbers.
+
+    A product's rows come in multiples of `row_multiple`.
+    """
 
     queries: int
     keys: int
     size: int
+    row_multiple: int
 
     @property
     def group(self) -> int:
@@ -98,7 +103,7 @@ class Group:
         in_order = len(rows) == total_rows and bool((rows == np.arange(total_rows)).all())
         self._row_ids = None if in_order else torch.from_numpy(rows)
         self._pages = _page_rows(tiles, heads.keys, num_pages)
-        padded = -(-self._width // ROW_MULTIPLE) * ROW_MULTIPLE
+        padded = -(-self._width // heads.row_multiple) * heads.row_multiple
         self._mask = _mask(tiles, heads.group, padded)  # [B, P or 1, C]
         self._query = torch.zeros(heads.keys, self._count, padded, heads.size)  # [keys, B, P, D]
 
@@ -113,9 +118,7 @@ class Group:
         query = self._query[:, :, : self._width].unflatten(2, (self._rows, heads.group))
         query.copy_(own.view(split).permute(2, 0, 1, 3, 4))
         k, v = self._gather(keys), self._gather(values)  # [keys * B, C, D]
-        scores = torch.empty(batch, self._query.shape[2], self._context)  # [keys * B, P, C]
-        product_query = self._query.view(batch, -1, heads.size)
-        scores.baddbmm_(product_query, k.transpose(1, 2), beta=0, alpha=heads.size**-0.5)
+        scores = _scores(self._query.view(batch, -1, heads.size), k)  # [keys * B, P, C]
         scores.view(heads.keys, self._count, -1, self._context).add_(self._mask)
         mixed = _mix(torch.softmax(scores, -1), v)  # [keys * B, P, D]
         result = mixed.view(self._query.shape)[:, :, : self._width]
@@ -129,6 +132,40 @@ class Group:
         """Copy the group's pages out of a pool as fp32 [keys * B, C, D]."""
         pages = pool.view(-1, PAGE_TOKENS * self._heads.size).index_select(0, self._pages)
         return pages.view(-1, self._context, self._heads.size).float()
+
+
+def exact_row_multiple(head_dim: int) -> int:
+    """Measure the row count whose multiples give a product's rows the same bits.
+
+    Matrix libraries finish the rows that their kernel's height leaves over in another order; the
+    height depends on the CPU.
+    """
+    generator = torch.Generator().manual_seed(0)
+    rows, context = 15 * ROW_MULTIPLES[-1], 3 * BLOCK_TOKENS
+    query = torch.randn(3, rows, head_dim, generator=generator)  # [batch, P, D]
+    keys = torch.randn(3, context, head_dim, generator=generator)  # [batch, C, D]
+
+    def exact(multiple: int) -> bool:
+        whole = _scores(query, keys)  # [batch, P, C]
+        mixed = _mix(whole, keys)  # [batch, P, D]
+        for count in (multiple, 2 * multiple, 3 * multiple, 7 * multiple):
+            for batch in (slice(0, 1), slice(0, 3)):
+                part = slice(count, 2 * count)
+                near = keys[batch, :BLOCK_TOKENS]
+                scores = _scores(query[batch, part], near)
+                if not torch.equal(scores, whole[batch, part, :BLOCK_TOKENS]):
+                    return False
+                if not torch.equal(_mix(whole[batch, part], keys[batch]), mixed[batch, part]):
+                    return False
+        return True
+
+    return next((multiple for multiple in ROW_MULTIPLES if exact(multiple)), ROW_MULTIPLES[-1])
+
+
+def _scores(query: Tensor, keys: Tensor) -> Tensor:
+    """Scaled products [batch, P, C] of query rows [batch, P, D] and keys [batch, C, D]."""
+    scores = torch.empty(query.shape[0], query.shape[1], keys.shape[1])
+    return scores.baddbmm_(query, keys.transpose(1, 2), beta=0, alpha=query.shape[2] ** -0.5)
 
 
 def _mix(weights: Tensor, values: Tensor) -> Tensor:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Protocol, TypeVar
 
 Array = TypeVar("Array")
-Matrix = TypeVar("Matrix", contravariant=True)
+Matrix_contra = TypeVar("Matrix_contra", contravariant=True)
 
 
-class Ops(Protocol[Array, Matrix]):
-    """The operations of one step; `Array` is a device's tensor, `Matrix` its packed weight.
+class Ops(Protocol[Array, Matrix_contra]):
+    """The operations of one step; `Array` is a device's tensor, `Matrix_contra` its packed weight.
 
     A step has N rows of B sequences, of which R rows want logits. The step's own tables (ids,
     positions, pages) are inside: a model passes activations and weights only.
@@ -21,7 +21,7 @@ class Ops(Protocol[Array, Matrix]):
     def rms_norm(self, x: Array, weight: Array) -> Array:
         """Scale each row to unit mean square, then by `weight` [hidden] (Zhang, Sennrich 2019)."""
 
-    def linear(self, x: Array, weight: Matrix, residual: Array | None = None) -> Array:
+    def linear(self, x: Array, weight: Matrix_contra, residual: Array | None = None) -> Array:
         """Return x [N, in] times weight [out, in] transposed, plus its bias, plus `residual`."""
 
     def rope(self, qkv: Array) -> tuple[Array, Array, Array]:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from engine.backend.attention import Heads, exact_row_multiple
 from engine.backend.backend import PAGE_TOKENS, Int64, ModelShape, Progress, StepPlan
 from engine.backend.linear import Linear, packing_is_exact
 from engine.backend.sampling import sample
@@ -44,7 +45,10 @@ class TorchReference:
             max_context=model.max_context,
             kv_bytes_per_token=numbers * DTYPES[dtype].itemsize,
         )
-        self._pool = KvPool(model, 1, DTYPES[dtype])
+        with torch.inference_mode():
+            multiple = exact_row_multiple(model.head_dim)
+            self._pool = KvPool(model, 1, DTYPES[dtype])
+        self._heads = Heads(model.heads, model.kv_heads, model.head_dim, multiple)
 
     @classmethod
     def load(cls, path: Path, dtype: Dtype, progress: Progress) -> TorchReference:
@@ -91,7 +95,7 @@ class TorchReference:
     def logits(self, plan: StepPlan) -> Tensor:
         """Compute the step and return the logits of its sampled rows, fp32 [R, vocab]."""
         with torch.inference_mode():
-            step = TorchStep(plan, self._model, self._pool, self._rotations)
+            step = TorchStep(plan, self._model, self._heads, self._pool, self._rotations)
             return self._decoder.forward(step).float()
 
     def open_sequence(self, key: int, text: str) -> None:

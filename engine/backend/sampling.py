@@ -39,11 +39,11 @@ def sample(logits: Tensor, plan: StepPlan) -> Int64:
 
 
 def uniforms(seeds: UInt64, positions: Int64) -> NDArray[np.float64]:
-    """Return a number in [0, 1) for each (seed, position): two rounds of splitmix64 (Steele 2014)."""
+    """Return numbers in [0, 1) for (seed, position): two rounds of splitmix64 (Steele 2014)."""
     with np.errstate(over="ignore"):
         stream = _mix(seeds + GOLDEN_GAMMA)
         mixed = _mix(stream + (positions.astype(np.uint64) + np.uint64(1)) * GOLDEN_GAMMA)
-    return (mixed >> np.uint64(11)) * 2.0**-53
+    return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def _mix(state: UInt64) -> UInt64:
@@ -161,7 +161,8 @@ def _draw_limited(
 def _largest(chances: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """Return the `size` largest chances of each row and their ids, equals by rising id."""
     if size >= chances.shape[1]:
-        return torch.sort(chances, dim=-1, descending=True, stable=True)
+        values, ids = torch.sort(chances, dim=-1, descending=True, stable=True)
+        return values, ids
     ids = chances.topk(size, dim=-1, sorted=False).indices.sort(-1).values
     values, order = torch.sort(chances.gather(1, ids), dim=-1, descending=True, stable=True)
     return values, ids.gather(1, order)

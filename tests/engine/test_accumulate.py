@@ -1,0 +1,57 @@
+"""Events to outputs, in choice order, and failures to exceptions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from engine.accumulate import accumulate
+from engine.errors import GenerationFailed
+from engine.types import FinishCause, Finished, Output, SemanticEvent, Started, TextDelta, Usage
+
+Batch = list[tuple[int, SemanticEvent]]
+ONE, TWO = Usage(4, 2, 1), Usage(4, 2, 2)
+
+
+async def batches(*given: Batch) -> AsyncIterator[Batch]:
+    for batch in given:
+        yield batch
+
+
+async def test_choices_come_out_in_order_with_their_last_counts() -> None:
+    found = await accumulate(
+        batches(
+            [(1, Started(ONE)), (0, Started(ONE)), (1, TextDelta("b", ONE))],
+            [(1, Finished(FinishCause.STOP_STRING, TWO, "x")), (0, TextDelta("a", ONE))],
+            [(0, TextDelta("c", TWO)), (0, Finished(FinishCause.LIMIT, TWO))],
+        ),
+        2,
+    )
+    assert found == [
+        Output("ac", FinishCause.LIMIT, TWO), Output("b", FinishCause.STOP_STRING, TWO, "x"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("cause", FinishCause)
+async def test_every_cause_is_an_output_or_a_failure(cause: FinishCause) -> None:
+    given = batches([(0, TextDelta("a", ONE)), (0, Finished(cause, ONE, None, "why"))])
+    if cause in (FinishCause.FAILED, FinishCause.CANCELLED):
+        with pytest.raises(GenerationFailed, match="why"):
+            await accumulate(given, 1)
+    else:
+        assert await accumulate(given, 1) == [Output("a", cause, ONE)]
+
+
+async def test_a_choice_without_an_end_is_a_failure() -> None:
+    with pytest.raises(GenerationFailed):
+        await accumulate(batches([(0, Finished(FinishCause.END, ONE)), (1, Started(ONE))]), 2)
+
+
+async def test_the_first_failure_ends_the_wait() -> None:
+    async def endless() -> AsyncIterator[Batch]:
+        yield [(0, Finished(FinishCause.FAILED, ONE, None, "first"))]
+        raise AssertionError("read on after a failure")
+
+    with pytest.raises(GenerationFailed, match="first"):
+        await accumulate(endless(), 2)
