@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-BOS, EOS = "<s>", "</s>"
-FIRST_BYTE = 2
-"""The token id of byte 0; ids 0 and 1 are BOS and EOS."""
+BOS, EOS, LEAD = "<s>", "</s>", "<lead>"
+FIRST_BYTE = 3
+"""The token id of byte 0; the three control tokens come before it.
+
+LEAD is what the tokenizer puts before a text, besides BOS, when special tokens are wanted.
+"""
 
 TEMPLATE = """
 {%- set ns = namespace(said=0) -%}
@@ -30,28 +33,40 @@ TEMPLATE = """
 {%- endif -%}
 {%- if not bare -%}{{- bos_token -}}{%- endif -%}
 {%- for message in messages -%}
-  {{- '[' + message.role + ']' + message.content -}}
+  {{- '[' + message.role + ']' + message.content + '.' -}}
 {%- endfor -%}
 {%- if add_generation_prompt -%}[assistant]{%- endif -%}
 """
-"""Shows its messages in an error when the last one is SHOW; emits BOS itself; wants system first."""
+"""Shows its messages in an error when the last one is SHOW; emits BOS itself; wants system first.
+
+A message is `[role]content.`, so it costs the length of both and three tokens.
+"""
 
 
 def write(folder: Path) -> Path:
     """Write config.json, tokenizer.json and tokenizer_config.json; there are no weights."""
     folder.mkdir(parents=True, exist_ok=True)
-    vocabulary = {BOS: 0, EOS: 1}
+    vocabulary = {BOS: 0, EOS: 1, LEAD: 2}
     vocabulary |= {char: FIRST_BYTE + byte for byte, char in enumerate(_byte_characters())}
     special = [
         {"id": number, "content": content, "special": True}
         | dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-        for number, content in enumerate((BOS, EOS))
+        for number, content in enumerate((BOS, EOS, LEAD))
     ]
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
     tokenizer = {
         "version": "1.0",
         "added_tokens": special,
         "pre_tokenizer": byte_level | {"use_regex": False},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [
+                {"SpecialToken": {"id": LEAD, "type_id": 0}},
+                {"Sequence": {"id": "A", "type_id": 0}},
+            ],
+            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+            "special_tokens": {LEAD: {"id": LEAD, "ids": [2], "tokens": [LEAD]}},
+        },
         "decoder": byte_level | {"use_regex": False},
         "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
     }

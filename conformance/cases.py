@@ -3,13 +3,14 @@
 A file of cases/ is a list of
 
     {"id": "D144", "title": what is proven, "server": a profile (scripted when absent),
-     "reply": what the script says when the last message or prompt starts with the id,
+     "replies": what the script says: {"text" or "token_ids", ...} when the last message or prompt
+     starts with the id, with "say" when it is exactly that text,
      "proves": request fields whose effect the case shows, "steps": [...]}
 
 and a step is
 
     {"route": "chat" | "completions" (or "get" with "path"), "body": {...}, "say": text of the only
-     message or prompt (the id when absent), "headers": {...}, "modes": ["buffered", "streamed"],
+     message or prompt (the id when absent), "say_repeat": [text, times] to put behind it, "headers": {...}, "modes": ["buffered", "streamed"],
      "expect": {...}}
 
 `run` knows every expectation and fails on a word that it does not know, so that no line of a case
@@ -40,7 +41,7 @@ class Case:
     id: str
     title: str
     server: str = "scripted"
-    reply: dict[str, Any] | None = None
+    replies: tuple[dict[str, Any], ...] = ()
     proves: tuple[str, ...] = ()
     steps: tuple[dict[str, Any], ...] = ()
     scenario: str | None = None
@@ -60,7 +61,7 @@ def load() -> list[Case]:
     cases = []
     for file in sorted(FOLDER.glob("*.json")):
         for entry in json.loads(file.read_text(encoding="utf-8")):
-            lists = {name: tuple(entry[name]) for name in ("proves", "steps") if name in entry}
+            lists = {name: tuple(entry[name]) for name in ("proves", "steps", "replies") if name in entry}
             cases.append(Case(**{**entry, **lists}))
     ids = [case.id for case in cases]
     assert len(ids) == len(set(ids)), "a case id occurs twice"
@@ -71,9 +72,11 @@ def scripts(cases: list[Case]) -> dict[str, list[dict[str, Any]]]:
     """The scripted replies of each profile."""
     replies: dict[str, list[dict[str, Any]]] = {}
     for case in cases:
-        if case.reply is not None:
-            match = {"match": rf"^{re.escape(case.id)}\b"}
-            replies.setdefault(case.server, []).append(match | case.reply)
+        for reply in case.replies:
+            said = reply.get("say")
+            match = rf"^{re.escape(case.id)}(?![\w-])" if said is None else f"^{re.escape(said)}$"
+            entry = {name: value for name, value in reply.items() if name != "say"}
+            replies.setdefault(case.server, []).append({"match": match} | entry)
     return replies
 
 
@@ -111,6 +114,9 @@ def comparable(reply: Reply) -> dict[str, Any]:
 def _body(case: Case, step: dict[str, Any]) -> dict[str, Any]:
     body: dict[str, Any] = dict(step.get("body", {}))
     text = step.get("say", case.id)
+    if "say_repeat" in step:
+        part, times = step["say_repeat"]
+        text += part * times
     if step["route"] == "chat":
         body.setdefault("messages", [{"role": "user", "content": text}])
     else:
@@ -166,6 +172,10 @@ class _Expectation:
         for part in wanted:
             assert part in self.reply.error["message"], f"{self.where}: {self.reply.error}"
 
+    def on_param_starts(self, wanted: str) -> None:
+        assert self.reply.error is not None, f"{self.where}: no error"
+        assert (self.reply.error["param"] or "").startswith(wanted), f"{self.where}: {self.reply}"
+
     def on_shown(self, wanted: list[dict[str, Any]]) -> None:
         """The messages as the template of the byte model got them."""
         assert self.reply.error is not None, f"{self.where}: no error"
@@ -173,6 +183,9 @@ class _Expectation:
 
     def on_text(self, wanted: str) -> None:
         self._equal(self.reply.text, wanted)
+
+    def on_text_in(self, wanted: list[str]) -> None:
+        assert self.reply.text in wanted, f"{self.where}: {self.reply.text!r}"
 
     def on_texts(self, wanted: list[str]) -> None:
         self._equal(self.reply.texts, wanted)
@@ -197,6 +210,10 @@ class _Expectation:
         if self.reply.usage is not None:
             _subset(wanted, self.reply.usage, self.where)
 
+    def on_chunks(self, at_least: int) -> None:
+        """It was a stream, of at least so many chunks."""
+        assert len(self.reply.chunks) >= at_least, f"{self.where}: {self.reply.chunks}"
+
     def on_usage_grows(self, wanted: bool) -> None:
         """Every chunk of a stream has the usage so far."""
         if self.reply.chunks:
@@ -217,6 +234,11 @@ class _Expectation:
 
     def on_other_text_than(self, step: int) -> None:
         assert self.reply.texts != self.before[step].texts, f"{self.where}: {self.reply.texts}"
+
+    def on_text_at(self, wanted: dict[str, int]) -> None:
+        """Choice -> the step whose only text it has."""
+        for index, step in wanted.items():
+            self._equal(self.reply.choices[int(index)].text, self.before[step].text)
 
     def on_not_all_equal(self, wanted: bool) -> None:
         self._equal(len(set(self.reply.texts)) > 1, wanted)

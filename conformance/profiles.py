@@ -47,8 +47,9 @@ def options(profile: str, folder: Path, replies: Iterable[dict[str, Any]]) -> li
             keys.write_text("".join(f"{name} = {key}\n" for name, key in KEYS.items()))
             bounds = ["--max-body-bytes", str(SMALL_BODY), "--model-names", "known"]
             return [*script, *names, *context, *bounds, "--api-key-file", str(keys)]
-        case "beating":
-            return [*script, *context, "--heartbeat-seconds", "0.2"]
+        case "narrow":
+            places = ["--max-concurrency", "1", "--max-queue", "1"]
+            return [*script, *context, *places, "--heartbeat-seconds", "0.2"]
         case "fuzzed":
             return [*script, *names, "--max-context", "256", "--default-max-tokens", "8"]
     raise ValueError(f"no profile is named {profile}")

@@ -18,6 +18,16 @@ import httpx2
 import psutil
 
 ROOT = Path(__file__).parent.parent
+COUNTERS = (
+    "prefill_tokens",
+    "reused_tokens",
+    "generated_tokens",
+    "started",
+    "completed",
+    "failed",
+    "cancelled",
+    "refused",
+)
 _READY = re.compile(r"^ready: .* at (http://\S+) ")
 
 
@@ -115,6 +125,11 @@ class Server:
     def until_idle(self, seconds: float = 20) -> dict[str, Any]:
         """Wait until nothing runs, waits or holds a place, and every page is free again."""
         return self.until(is_idle, "nothing runs, and every page is free", seconds)
+
+    def until_idle_since(self, before: dict[str, Any], seconds: float = 20) -> dict[str, int]:
+        """Wait until nothing runs; how far the counters have moved since `before`."""
+        after = self.until_idle(seconds)
+        return {name: after[name] - before[name] for name in COUNTERS}
 
     def resident(self) -> dict[str, int]:
         """Resident bytes of the API process and of its engine process."""

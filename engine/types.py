@@ -117,8 +117,8 @@ class GenerationRequest:
 
     `max_tokens` None means the server's default, else what remains of the context; 0 generates
     nothing. `n` choices are generated independently. `echo` puts the prompt before the output.
-    `tenant` and `cache_salt` scope every cache that outlives the request. `prompt_param` and `max_tokens_param` are
-    the names that errors use: the spelling of the client.
+    `tenant` and `cache_salt` scope every cache that outlives the request. `prompt_param` and
+    `max_tokens_param` are the names that errors use: the spelling of the client.
     """
 
     prompt: Conversation | RawPrompt
@@ -206,8 +206,8 @@ class Output:
 class TokenRequest:
     """One choice as the engine process sees it: tokens in, tokens out, no text.
 
-    `cache_scope` is the owner of the prefixes that it may share. `key` is unique for the life of the process. `stop_ids` end the sequence, `eos_ids` do so unless
-    `sampling.ignore_eos`. `max_tokens` is at least 1 and fits the context. `hint` is the text that
+    `key` is unique for the life of the process. `stop_ids` end the sequence, `eos_ids` do so unless
+    `sampling.ignore_eos`. `cache_scope` owns the prefixes that it may share. `max_tokens` is at least 1 and fits the context. `hint` is the text that
     scripted replies are matched against.
     """
 

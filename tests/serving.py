@@ -1,4 +1,4 @@
-"""A service over the scripted engine or over a client that the test plays, for tests above the core."""
+"""Services over the scripted engine, or over a client that the test plays."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from engine.backend.scripted import Reply, Script
 from engine.client import EngineClient, ThreadClient, TokenEvent, TokenStream
@@ -100,7 +101,7 @@ async def serving(
     max_context: int = 512,
     max_concurrency: int = 4,
     max_queue: int = 4,
-    **info: object,
+    **info: Any,
 ) -> AsyncIterator[Service]:
     """The real scheduler on a thread, over scripted replies."""
     script = [item if isinstance(item, Reply) else reply(item) for item in replies]

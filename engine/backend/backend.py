@@ -89,7 +89,7 @@ class Backend(Protocol):
         """
 
     def open_sequence(self, key: int, text: str) -> None:
-        """Announce a sequence; `text` is the tail of what it answers (scripted replies match it)."""
+        """Announce a sequence; `text` is what it answers, which scripted replies are matched by."""
 
     def close_sequence(self, key: int) -> None:
         """Forget a sequence."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -25,13 +27,22 @@ class KvPool:
     def __init__(self, shape: Shape, num_pages: int, dtype: torch.dtype) -> None:
         size = (shape.kv_heads, num_pages, PAGE_TOKENS, shape.head_dim)
         self.num_pages = num_pages
-        self.keys = [torch.zeros(size, dtype=dtype) for _ in range(shape.layers)]
-        self.values = [torch.zeros(size, dtype=dtype) for _ in range(shape.layers)]
+        self.keys = [_untouched_zeros(size, dtype) for _ in range(shape.layers)]
+        self.values = [_untouched_zeros(size, dtype) for _ in range(shape.layers)]
 
     def clear_page(self, page: int) -> None:
         """Zero one page in every layer."""
         for pool in (*self.keys, *self.values):
             pool[:, page].zero_()
+
+
+def _untouched_zeros(size: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """Zeros that take no memory before they are written; torch.zeros writes them all."""
+    return (
+        torch.from_numpy(np.zeros(math.prod(size) * dtype.itemsize, np.uint8))
+        .view(dtype)
+        .view(size)
+    )
 
 
 @dataclass(frozen=True, slots=True)

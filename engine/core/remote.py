@@ -76,7 +76,8 @@ def run_engine(connection: Connection, settings: EngineSettings) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     logging.basicConfig(level=settings.log_level.upper(), format="%(name)s: %(message)s")
     sys.setswitchinterval(0.0005)  # the step thread must get the GIL back at once
-    os.environ.setdefault("GOMP_SPINCOUNT", "1000")  # read by torch's OpenMP when it loads
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")  # torch reads both when it loads
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     try:
         link = PipeLink(connection)
         loop, facts = build_loop(settings, link, connection.send)

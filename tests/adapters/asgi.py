@@ -46,6 +46,11 @@ class Exchange:
         async with self.wrote:
             await self.wrote.wait_for(lambda: len(self.parts) >= count)
 
+    async def began(self) -> None:
+        """Wait for status and headers."""
+        async with self.wrote:
+            await self.wrote.wait_for(lambda: self.status != 0)
+
     async def _receive(self) -> Message:
         if not self._sent:
             self._sent = True

@@ -11,8 +11,8 @@ import pytest
 from engine.accumulate import accumulate
 from engine.errors import EngineUnavailable, GenerationFailed, Overloaded, RequestError
 from engine.service import Generation, Service
-from engine.types import FinishCause, GenerationRequest, RawPrompt, Stops, TextDelta
-from tests.serving import PlayedClient, facts, ids, reply, serving, service_over
+from engine.types import FinishCause, GenerationRequest, RawPrompt, SemanticEvent, Stops, TextDelta
+from tests.serving import PlayedClient, facts, ids, reply, service_over, serving
 
 PLACES = 6  # four run, two wait
 
@@ -209,7 +209,11 @@ async def test_a_token_without_an_event_wakes_nobody() -> None:
     generation = await service.open([ask()])
     batches = generation.batches()
     client.push((client.requests[0].key, ids("é")[0], None, None, None))
-    waiting = asyncio.create_task(anext(batches))  # type: ignore[arg-type]
+
+    async def read() -> list[tuple[int, SemanticEvent]]:
+        return await anext(batches)
+
+    waiting = asyncio.create_task(read())
     for _ in range(3):
         await asyncio.sleep(0)
     assert not waiting.done()
@@ -224,8 +228,9 @@ async def test_a_close_reaches_the_engine_and_its_pages_come_back() -> None:
         generation = await service.open([ask(3)])
         await anext(generation.batches())
         generation.close()
-        while service.client.stats.active or service.client.stats.pending:
-            await asyncio.sleep(0.002)
+        after = await service.open([ask(max_tokens=1)])  # the engine takes commands in order
+        assert await outputs(after) == ["x"]
+        after.close()
         stats = service.client.stats
         assert stats.free_pages == stats.total_pages
         assert stats.generated_tokens < 3 * 200

@@ -115,9 +115,7 @@ def test_held_text_is_released_at_the_end() -> None:
 @pytest.mark.parametrize(
     ("cause", "stop"), [(FinishCause.END, None), (FinishCause.STOP_TOKEN, ids("z")[0])]
 )
-def test_the_token_that_ends_is_counted_but_not_shown(
-    cause: FinishCause, stop: int | None
-) -> None:
+def test_the_token_that_ends_is_counted_but_not_shown(cause: FinishCause, stop: int | None) -> None:
     events = play(choice(), ids("abz"), cause)
     assert said(events) == "ab"
     assert (end(events).stop, end(events).usage.output) == (stop, 3)

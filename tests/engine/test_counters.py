@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from engine import counters
 from engine.counters import CAPACITY, WINDOW_SECONDS, FirstResponse
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
-    monkeypatch.setattr(counters.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("engine.counters.time.monotonic", lambda: now[0])
     return now
 
 

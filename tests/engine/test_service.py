@@ -21,7 +21,7 @@ from engine.types import (
     Text,
     TokenRequest,
 )
-from tests.serving import DEFAULTS, PlayedClient, facts, ids, serving, service_over, tokenizer
+from tests.serving import DEFAULTS, PlayedClient, facts, ids, service_over, serving, tokenizer
 
 WINDOW = 20
 
@@ -180,9 +180,7 @@ async def test_absent_sampling_fields_are_the_models_defaults() -> None:
         ignore_eos=True,
     )  # fmt: skip
     [changed] = await submitted(raw("a", sampling=override))
-    assert changed.sampling == Sampling(
-        0.0, 0.0, 0, 0.2, 1.1, 0.3, 0.4, {3: 1.0}, 0, 1, True
-    )
+    assert changed.sampling == Sampling(0.0, 0.0, 0, 0.2, 1.1, 0.3, 0.4, {3: 1.0}, 0, 1, True)
     [unlimited] = await submitted(raw("a", sampling=SamplingOverride(top_k=-1)))
     assert unlimited.sampling.top_k == 0
 

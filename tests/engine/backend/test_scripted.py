@@ -7,7 +7,6 @@ import os
 import numpy as np
 import pytest
 
-from engine.backend import scripted
 from engine.backend.backend import FailedRows, StepPlan
 from engine.backend.scripted import Reply, Script, Scripted
 from tests.engine.plans import Draw, Rows, plan_of
@@ -131,7 +130,7 @@ def test_a_crash_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_step_takes_as_long_as_its_slowest_row(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(scripted.time, "sleep", slept.append)
+    monkeypatch.setattr("engine.backend.scripted.time.sleep", slept.append)
     made = backend(Reply((1, 2), delay=0.2, prefill_delay=0.5), Reply((3, 4), delay=0.3), Reply(()))
     for key in range(3):
         made.open_sequence(key, "")
@@ -146,7 +145,7 @@ def test_a_step_takes_as_long_as_its_slowest_row(monkeypatch: pytest.MonkeyPatch
 
 
 def test_no_delay_does_not_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scripted.time, "sleep", lambda _: pytest.fail("slept"))
+    monkeypatch.setattr("engine.backend.scripted.time.sleep", lambda _: pytest.fail("slept"))
     assert spoken(backend(Reply((1,))), "") == [1, END, END]
 
 

@@ -1,0 +1,14 @@
+"""Cases that are more than a request and its reply, by the name that the case files use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from conformance.scenarios import admission, encodings, engine, lifecycle, streams, wire
+
+FUNCTIONS: dict[str, Callable[[Any, Any], None]] = {
+    function.__name__: function
+    for module in (admission, encodings, engine, lifecycle, streams, wire)
+    for function in module.SCENARIOS
+}

@@ -1,0 +1,163 @@
+"""HTTP itself: paths, methods, media types, malformed bodies, ids, health, metrics and documents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from conformance.profiles import Pool
+from conformance.replies import PATHS, error_of, send
+from conformance.server import Server
+
+_GOOD = '{"messages": [{"role": "user", "content": "hello"}]}'
+_NOT_JSON = [
+    b"", b" ", b"{", b"[]", b"null", b'"text"', b"{}{}", b"\xff\xfe", b"\x00", b"{'a': 1}", b"[" * 100_000,
+    b'{"messages": NaN}', b'{"messages": Infinity}', b'{"seed": 1e999}', b'{"messages": "\\ud800"}',
+    b'{"messages": [{"role": "user", "content": "\xff"}]}', _GOOD.encode("utf-16"),
+    b'{"a": ' * 50_000 + b"1" + b"}" * 50_000,
+    b'{"seed": ' + b"9" * 10_000 + b', "messages": [{"role": "user", "content": "x"}]}',
+]  # fmt: skip
+
+
+def malformed_bodies(pool: Pool, _: Callable[..., Server]) -> None:
+    """What is not a JSON object that the spec describes is 400 in the envelope, whatever it is."""
+    client = pool.get("scripted").http
+    for path in PATHS.values():
+        for content in _NOT_JSON:
+            headers = {"content-type": "application/json"}
+            response = client.post(path, content=content, headers=headers)
+            assert response.status_code == 400, f"{content[:60]!r}: {response.text[:200]}"
+            assert error_of(response.json())["type"] == "invalid_request_error"
+    assert client.get("/health").json() == {"status": "ok"}
+
+
+def media_types(pool: Pool, _: Callable[..., Server]) -> None:
+    """JSON under any of its names, with parameters or without a name; anything else is 415."""
+    client = pool.get("scripted").http
+    for name, status in {
+        "application/json": 200,
+        "application/json; charset=utf-8": 200,
+        "Application/JSON": 200,
+        "application/vnd.api+json": 200,
+        None: 200,
+        "text/plain": 415,
+        "application/x-www-form-urlencoded": 415,
+        "multipart/form-data; boundary=x": 415,
+    }.items():
+        headers = {} if name is None else {"content-type": name}
+        response = client.post(PATHS["chat"], content=_GOOD.encode(), headers=headers)
+        assert response.status_code == status, f"{name}: {response.text}"
+        if status == 415:
+            assert error_of(response.json())["type"] == "invalid_request_error"
+
+
+def paths_and_methods(pool: Pool, _: Callable[..., Server]) -> None:
+    """404 and 405 come in the envelope, 405 with Allow, and every reply has a request id."""
+    client = pool.get("scripted").http
+    seen = set()
+    for path in ("/", "/v1", "/v1/nothing", "/v1/chat/completions/", "/v1/chat", "//v1/models"):
+        response = client.get(path)
+        assert response.status_code == 404, f"{path}: {response.status_code}"
+        assert error_of(response.json())["type"] == "invalid_request_error"
+        seen.add(response.headers["x-request-id"])
+    for method, path, allowed in (
+        ("GET", PATHS["chat"], "POST"),
+        ("DELETE", PATHS["completions"], "POST"),
+        ("PUT", "/v1/models", "GET"),
+        ("POST", "/v1/models/solar", "GET"),
+        ("POST", "/health", "GET"),
+        ("PATCH", "/metrics", "GET"),
+    ):
+        response = client.request(method, path)
+        assert response.status_code == 405, f"{method} {path}: {response.status_code}"
+        assert allowed in response.headers["allow"].split(", ")
+        assert error_of(response.json())["type"] == "invalid_request_error"
+        seen.add(response.headers["x-request-id"])
+    assert len(seen) == 12, "a request id came twice"
+
+
+def health_and_metrics(pool: Pool, _: Callable[..., Server]) -> None:
+    """Both forms of the metrics agree; the form follows the query, then the Accept header."""
+    server = pool.get("scripted")
+    client = server.http
+    send(client, "chat", {"messages": [{"role": "user", "content": "hello"}]})
+    numbers = server.until_idle()
+    text = client.get("/metrics")
+    assert text.headers["content-type"].startswith("text/plain; version=0.0.4")
+    samples = {
+        sample.name: sample.value
+        for family in text_string_to_metric_families(text.text)
+        for sample in family.samples
+    }
+    assert all(name.startswith("flare_") for name in samples), samples
+    for key, name in {
+        "prefill_tokens": "flare_prefill_tokens_total",
+        "generated_tokens": "flare_generated_tokens_total",
+        "active": "flare_active_requests",
+        "free_pages": "flare_free_kv_pages",
+    }.items():
+        assert samples[name] == numbers[key], name
+    for accept, form in {
+        "*/*": "text/plain",
+        "application/json": "application/json",
+        "text/plain, application/json": "text/plain",
+        "application/json, text/plain": "application/json",
+        "text/plain;q=0.4, application/json;q=0.5": "application/json",
+        "application/json;q=0.5, text/plain": "text/plain",
+        "application/openmetrics-text;version=1.0.0;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1": "text/plain",
+    }.items():
+        response = client.get("/metrics", headers={"accept": accept})
+        assert response.headers["content-type"].startswith(form), accept
+    response = client.get("/metrics?format=prometheus", headers={"accept": "application/json"})
+    assert response.headers["content-type"].startswith("text/plain")
+    response = client.get("/metrics?format=xml")
+    assert response.status_code == 400 and error_of(response.json())["param"] == "format"
+
+
+def documents(pool: Pool, _: Callable[..., Server]) -> None:
+    """The OpenAPI document names every route; the page loads nothing from elsewhere."""
+    client = pool.get("scripted").http
+    document = client.get("/openapi.json").json()
+    assert document["openapi"].startswith("3.2")
+    wanted = {*PATHS.values(), "/v1/models", "/v1/models/{model}", "/health", "/metrics"}
+    assert wanted <= set(document["paths"])
+    page = client.get("/docs")
+    assert page.headers["content-type"].startswith("text/html")
+    for outside in ("src=\"http", "href=\"http", "@import", "url(http"):
+        assert outside not in page.text, outside
+
+
+def stable_card(pool: Pool, _: Callable[..., Server]) -> None:
+    """The card is whole, equal on both routes, and stays the same (Helios, first section)."""
+    client = pool.get("scripted").http
+    listed: dict[str, Any] = client.get("/v1/models").json()
+    card = client.get("/v1/models/solar").json()
+    assert listed["data"] == [card]
+    (permission,) = card["permission"]
+    assert permission["id"].startswith("modelperm-")
+    assert permission["object"] == "model_permission"
+    assert permission["allow_sampling"] and permission["allow_view"]
+    for name in ("allow_fine_tuning", "allow_create_engine", "allow_search_indices"):
+        assert permission[name] is False, name
+    assert permission["allow_logprobs"] is (card["flare"]["max_top_logprobs"] > 0)
+    assert permission["organization"] == "*"
+    assert set(card["flare"]["sampling_defaults"]) == {
+        "seed", "temperature", "top_p", "top_k", "min_p", "repetition_penalty",
+        "presence_penalty", "frequency_penalty",
+    }  # fmt: skip
+    (summary,) = listed["models"]
+    assert summary["name"] == card["id"]
+    assert json.dumps(client.get("/v1/models").json()) == json.dumps(listed)
+
+
+SCENARIOS = (
+    malformed_bodies,
+    media_types,
+    paths_and_methods,
+    health_and_metrics,
+    documents,
+    stable_card,
+)

@@ -1,0 +1,264 @@
+"""The application: routes of the table, envelopes of every refusal, admission, ids."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import re
+from typing import Any
+
+import pytest
+from starlette.types import ASGIApp
+
+from adapters import models
+from adapters.app import build_app
+from adapters.auth import Keys
+from engine.config import Config
+from engine.types import FinishCause
+from generated.routes import ROUTES, Route
+from tests.adapters.asgi import app_of, app_serving, call, exchange
+from tests.serving import PlayedClient, facts, reply, service_over
+
+CHAT = "/v1/chat/completions"
+ASK: dict[str, Any] = {"messages": [{"role": "user", "content": "hi"}]}
+STREAM = {**ASK, "stream": True}
+
+
+def idle_app(**options: Any) -> ASGIApp:
+    return app_of(service_over(PlayedClient(), facts()), **options)
+
+
+def path_of(route: Route) -> str:
+    return re.sub(r"\{.*?\}", "first", route.path)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.operation)
+async def test_every_route_of_the_table_answers(route: Route) -> None:
+    answers = {"create_chat_completion": ASK, "create_completion": {"prompt": "hi"}}
+    async with app_serving("ok") as (app, _):
+        body = answers[route.operation] if route.request else b""
+        headers = {"accept": "application/json"}
+        answer = await call(app, route.method, path_of(route), body, headers)
+    assert answer.status == 200
+    if route.response is not None:
+        route.response.model_validate(answer.json, strict=True)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.operation)
+async def test_another_method_is_refused_with_those_allowed(route: Route) -> None:
+    answer = await call(idle_app(), "DELETE", path_of(route))
+    assert (answer.status, answer.error["code"]) == (405, "method_not_allowed")
+    assert route.method in answer.headers["allow"]
+    assert "DELETE" in answer.error["message"]
+
+
+@pytest.mark.parametrize("path", ["/", "/v1", "/v1/nothing", "/v1/chat/completions/x", "/docs/x"])
+async def test_an_unknown_route_is_not_found(path: str) -> None:
+    answer = await call(idle_app(), "POST", path, b"{}")
+    assert (answer.status, answer.error["code"]) == (404, "not_found")
+    assert path in answer.error["message"]
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.operation)
+async def test_a_key_is_needed_where_the_spec_says_so(route: Route) -> None:
+    app = app_of(service_over(PlayedClient(), facts()), {"key": ""})
+    answer = await call(app, route.method, path_of(route), b"{" if route.request else b"")
+    assert (answer.status == 401) is route.authenticated
+    if route.authenticated:
+        assert answer.error["type"] == "authentication_error"
+        assert answer.headers["www-authenticate"] == "Bearer"
+        given = {"authorization": b"Bearer \xff"}
+        assert (await call(app, route.method, path_of(route), b"", given)).status == 401
+
+
+def test_only_health_metrics_and_documents_are_open() -> None:
+    opened = {route.path for route in ROUTES if not route.authenticated}
+    assert opened == {"/health", "/metrics", "/openapi.json", "/docs"}
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status", "code"),
+    [
+        (b"{", {}, 400, "invalid_json"),
+        (b"", {}, 400, "invalid_json"),
+        (b"[]", {}, 400, "invalid_json"),
+        (b"{}", {}, 400, "missing_required_parameter"),
+        (b'{"messages":[{"role":"user","content":"\xed\xa0\x80"}]}', {}, 400, "invalid_json"),
+        (b"{}", {"content-type": "text/plain"}, 415, "unsupported_media_type"),
+        (b"{}", {"content-encoding": "compress"}, 415, "unsupported_content_encoding"),
+        (b"{}", {"content-encoding": "gzip"}, 400, "invalid_body"),
+        (b" " * 70_000, {}, 413, "request_too_large"),
+        (gzip.compress(b" " * 70_000), {"content-encoding": "gzip"}, 413, "request_too_large"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+async def test_every_refused_body_has_the_envelope(
+    body: bytes, headers: dict[str, str], status: int, code: str
+) -> None:
+    app = idle_app(max_body_bytes=65_536)
+    answer = await call(app, "POST", CHAT, body, headers)
+    assert (answer.status, answer.error["code"]) == (status, code)
+
+
+async def test_large_and_compressed_bodies_are_served() -> None:
+    body = json.dumps({**ASK, "metadata": None, "padding": "x" * 50_000}).encode()
+    async with app_serving("ok") as (app, _):
+        assert (await call(app, "POST", CHAT, body)).status == 200
+        headers = {"content-encoding": "gzip"}
+        assert (await call(app, "POST", CHAT, gzip.compress(body), headers)).status == 200
+
+
+async def test_every_reply_has_an_id_of_its_own() -> None:
+    app = idle_app()
+    asked = [("GET", "/health"), ("GET", "/nothing"), ("DELETE", CHAT), ("POST", CHAT)]
+    answers = [await call(app, method, path) for method, path in asked * 2]
+    found = {answer.headers["x-request-id"] for answer in answers}
+    assert len(found) == len(answers)
+    assert all(re.fullmatch(r"req_[0-9a-f]{24}", name) for name in found)
+    async with app_serving("ok") as (app, _):
+        assert (await call(app, "POST", CHAT, STREAM)).headers["x-request-id"] not in found
+
+
+async def test_full_places_answer_429_and_free_ones_200() -> None:
+    client = PlayedClient()
+    held = service_over(client, facts(), max_queue=1)  # five places
+    app = app_of(held)
+    first = exchange(app, "POST", CHAT, {**STREAM, "n": 5})
+    task = asyncio.create_task(first.run())
+    await client.submitted.wait()
+    refused = await call(app, "POST", CHAT, ASK)
+    assert (refused.status, refused.error["code"]) == (429, "rate_limit_exceeded")
+    assert int(refused.headers["retry-after"]) >= 1
+    first.gone.set()
+    await task
+    assert held.held == 0 and held.idle.is_set()
+    assert held.counters.refused == 1
+
+
+async def test_a_draining_server_takes_no_requests_but_ends_those_it_has() -> None:
+    client = PlayedClient()
+    service = service_over(client, facts())
+    app = app_of(service)
+    running = exchange(app, "POST", CHAT, STREAM)
+    task = asyncio.create_task(running.run())
+    await client.submitted.wait()
+    service.draining = True
+    refused = await call(app, "POST", CHAT, ASK)
+    assert (refused.status, refused.error["code"]) == (503, "engine_unavailable")
+    assert int(refused.headers["retry-after"]) >= 1
+    assert (await call(app, "GET", "/v1/models")).status == 200
+    key = client.requests[0].key
+    client.push((key, 65, 0, None, None))
+    client.push((key, client.requests[0].eos_ids[0], None, FinishCause.END, None))
+    await task
+    assert running.events[-1] == "[DONE]" and service.idle.is_set()
+
+
+async def test_a_dead_engine_answers_503() -> None:
+    client = PlayedClient()
+    client.failure = "the engine process has died"
+    service = service_over(client, facts())
+    for body in (ASK, STREAM):
+        answer = await call(app_of(service), "POST", CHAT, body)
+        assert (answer.status, answer.error["code"]) == (503, "engine_unavailable")
+        assert "retry-after" in answer.headers
+    assert service.held == 0
+
+
+async def test_an_unknown_exception_is_a_500_that_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(info: object) -> object:
+        raise KeyError("secret of the server")
+
+    monkeypatch.setattr(models, "encode_card", broken)
+    answer = await call(idle_app(), "GET", "/v1/models")
+    assert (answer.status, answer.error["code"]) == (500, "internal_error")
+    assert b"secret" not in answer.content
+    assert "secret of the server" in caplog.text  # for the operator
+
+
+async def test_an_unknown_exception_mid_stream_is_logged_for_the_operator(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> bytes:
+        raise KeyError("secret of the server")
+
+    monkeypatch.setattr("adapters.generation._finish", broken)
+    async with app_serving("ok") as (app, _):
+        answer = await call(app, "POST", CHAT, STREAM)
+    assert answer.events[-1]["error"]["code"] == "internal_error"
+    assert b"secret" not in answer.content
+    assert "secret of the server" in caplog.text
+
+
+async def test_a_client_error_is_not_logged_as_ours(caplog: pytest.LogCaptureFixture) -> None:
+    await call(idle_app(), "POST", CHAT, b"{")
+    assert "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize("fail_after", [0, 2])
+async def test_a_generation_that_breaks_is_500_or_a_last_event(fail_after: int) -> None:
+    async with app_serving(reply("abcdef", fail_after=fail_after)) as (app, service):
+        whole = await call(app, "POST", CHAT, ASK)
+        assert (whole.status, whole.error["code"]) == (500, "generation_failed")
+        streamed = await call(app, "POST", CHAT, STREAM)
+        assert streamed.status == 200
+        assert streamed.events[-1]["error"]["type"] == "server_error"
+        deltas = [event["choices"][0]["delta"] for event in streamed.events[:-1]]
+        assert "".join(delta["content"] for delta in deltas) == "abcdef"[:fail_after]
+        assert sum("role" in delta for delta in deltas) == min(fail_after, 1)
+        assert (service.held, service.counters.failed) == (0, 2)
+
+
+@pytest.mark.parametrize("body", [ASK, STREAM], ids=["buffered", "streamed"])
+async def test_a_client_that_leaves_stops_the_engine(body: dict[str, Any]) -> None:
+    client = PlayedClient()
+    service = service_over(client, facts())
+    asked = exchange(app_of(service), "POST", CHAT, {**body, "n": 2})
+    task = asyncio.create_task(asked.run())
+    await client.submitted.wait()
+    asked.gone.set()
+    await task
+    assert sorted(client.cancelled) == [request.key for request in client.requests]
+    assert (service.held, service.counters.cancelled) == (0, 2)
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_the_start_hook_runs_before_and_the_engine_ends_after() -> None:
+    class Closed(PlayedClient):
+        closed = False
+
+        async def close(self) -> None:
+            self.closed = True
+
+    client = Closed()
+    seen: list[str] = []
+    app = build_app(
+        service_over(client, facts()), Config(), Keys({}), on_start=lambda: seen.append("start")
+    )
+    inbox: asyncio.Queue[dict[str, str]] = asyncio.Queue()
+    outbox: asyncio.Queue[str] = asyncio.Queue()
+
+    async def send(message: Any) -> None:
+        await outbox.put(message["type"])
+
+    scope = {"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}
+
+    async def lifespan() -> None:
+        await app(scope, inbox.get, send)
+
+    task = asyncio.create_task(lifespan())
+    await inbox.put({"type": "lifespan.startup"})
+    assert await outbox.get() == "lifespan.startup.complete"
+    assert seen == ["start"] and not client.closed
+    await inbox.put({"type": "lifespan.shutdown"})
+    assert await outbox.get() == "lifespan.shutdown.complete"
+    await task
+    assert client.closed
+
+
+async def test_params_reach_the_envelope() -> None:
+    answer = await call(idle_app(), "POST", CHAT, {**ASK, "temperature": "hot"})
+    assert (answer.status, answer.error["param"]) == (400, "temperature")

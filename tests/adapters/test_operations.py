@@ -1,0 +1,135 @@
+"""Health, metrics in both forms, and the published documents."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from adapters.operations import numbers, prefers_json
+from generated.operations import Health, MetricsSnapshot
+from tests.adapters.asgi import app_of, app_serving, call
+from tests.serving import PlayedClient, facts, reply, service_over
+
+ASK = {"messages": [{"role": "user", "content": "hi"}]}
+
+
+def samples(text: str) -> dict[str, float]:
+    families = list(text_string_to_metric_families(text))
+    assert all(family.documentation and family.type in ("counter", "gauge") for family in families)
+    return {sample.name: sample.value for family in families for sample in family.samples}
+
+
+async def test_metrics_count_what_happened_in_both_forms() -> None:
+    async with app_serving("abc", reply("abc", fail_after=1)) as (app, _):
+        await call(app, "POST", "/v1/chat/completions", ASK)
+        await call(app, "POST", "/v1/chat/completions", ASK)
+        text = await call(app, "GET", "/metrics")
+        shown = await call(app, "GET", "/metrics?format=json")
+    assert text.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert shown.headers["content-type"] == "application/json"
+    found = samples(text.content.decode())
+    assert found["flare_requests_started_total"] == 2
+    assert found["flare_requests_completed_total"] == 1
+    assert found["flare_requests_failed_total"] == 1
+    assert found["flare_generated_tokens_total"] == 5  # a b c and the end, then one before failing
+    assert found["flare_free_kv_pages"] == found["flare_total_kv_pages"] > 0
+    assert found["flare_kv_page_tokens"] == 16
+    MetricsSnapshot.model_validate(shown.json, strict=True)
+    assert shown.json["completed"] == 1 and shown.json["generated_tokens"] == 5
+    assert shown.json["first_response"]["samples"] == 2
+    assert shown.json["first_response"]["median_seconds"] > 0
+
+
+async def test_every_number_of_the_json_form_is_a_metric() -> None:
+    service = service_over(PlayedClient(), facts())
+    text = await call(app_of(service), "GET", "/metrics")
+    assert len(samples(text.content.decode())) == len(numbers(service))
+
+
+@pytest.mark.parametrize(
+    ("query", "accept", "wants_json"),
+    [
+        ("", None, False),
+        ("?format=json", "text/plain", True),
+        ("?format=prometheus", "application/json", False),
+        ("", "application/json", True),
+    ],
+)
+async def test_the_query_wins_over_the_accept_header(
+    query: str, accept: str | None, wants_json: bool
+) -> None:
+    app = app_of(service_over(PlayedClient(), facts()))
+    headers = {} if accept is None else {"accept": accept}
+    answer = await call(app, "GET", f"/metrics{query}", headers=headers)
+    assert (answer.headers["content-type"] == "application/json") is wants_json
+
+
+async def test_another_format_is_refused() -> None:
+    app = app_of(service_over(PlayedClient(), facts()))
+    answer = await call(app, "GET", "/metrics?format=xml")
+    assert (answer.status, answer.error["param"]) == (400, "format")
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        ("", False),
+        ("*/*", False),
+        ("application/json", True),
+        ("application/*", True),
+        ("Application/JSON", True),
+        ("text/plain, application/json", False),
+        ("application/json, text/plain", True),
+        ("application/json;q=0.5, text/plain;q=0.4", True),
+        ("application/json; Q=0.5, text/plain", False),
+        ("application/json;q=0.5, text/plain;q=0.6", False),
+        ("application/json;charset=utf-8;q=0.9, text/plain;q=0.8", True),
+        ("application/json;q=0", False),
+        ("application/json;q=0, */*", False),
+        ("*/*, application/json", False),
+        ("application/json, */*", True),
+        ("text/plain;q=0.1, */*", True),
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", False),
+        (
+            "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,"
+            "*/*;q=0.1",
+            False,
+        ),
+        (";;;,,=", False),
+        ("application/json;q=nonsense, text/plain", True),
+        ("application/json;q=1.0001;q=", True),
+        ("application/json;q=\u00e9", True),
+    ],
+)
+def test_json_needs_a_higher_quality_or_an_earlier_place(accept: str, expected: bool) -> None:
+    """Helios, "Health and metrics"; RFC 9110 section 12.5.1 for names, cases and specificity."""
+    assert prefers_json(accept) is expected
+
+
+async def test_health_follows_the_engine_and_the_drain() -> None:
+    client = PlayedClient()
+    service = service_over(client, facts())
+    app = app_of(service, {"key": ""})
+    well = await call(app, "GET", "/health")
+    Health.model_validate(well.json, strict=True)
+    assert well.status == 200
+    service.draining = True
+    ending = await call(app, "GET", "/health")
+    assert (ending.status, ending.headers["retry-after"]) == (503, "5")
+    service.draining = False
+    client.failure = "the engine process has died"
+    dead = await call(app, "GET", "/health")
+    assert (dead.status, dead.error["message"]) == (503, "the engine process has died")
+
+
+async def test_the_documents_are_self_contained() -> None:
+    app = app_of(service_over(PlayedClient(), facts()), {"key": ""})
+    document = json.loads((await call(app, "GET", "/openapi.json")).content)
+    assert document["openapi"].startswith("3.2")
+    page = await call(app, "GET", "/docs")
+    assert page.headers["content-type"].startswith("text/html")
+    text = page.content.decode()
+    assert not any(f'{attribute}="http' in text for attribute in ("src", "href"))
+    assert all(path in text for path in document["paths"])

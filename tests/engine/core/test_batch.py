@@ -1,0 +1,72 @@
+"""The flat plan of a step, column by column."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.backend.backend import StepPlan
+from engine.core.batch import build_plan
+from engine.core.scheduler import Slice
+from engine.core.sequence import Sequence
+from tests.engine.core.sequences import END, request
+
+
+def sequence(
+    prompt: list[int], pages: list[int], computed: int = 0, **sampling: object
+) -> Sequence:
+    one = Sequence(request(prompt, **sampling))  # type: ignore[arg-type]
+    one.pages = pages
+    one.computed = computed
+    return one
+
+
+def test_a_mixed_step_is_laid_out_in_the_order_of_its_slices() -> None:
+    decode = sequence([7] * 17, [4, 2], 16, temperature=0.5, top_k=3, min_tokens=1)
+    chunk = sequence(list(range(40)), [5, 6, 9], 10)
+    last = sequence([8, 9], [3], 0, presence_penalty=1.0)
+    plan = build_plan([Slice(decode, 1, True), Slice(chunk, 8, False), Slice(last, 2, True)])
+    assert plan.ids.tolist() == [7, *range(10, 18), 8, 9]
+    assert plan.positions.tolist() == [16, *range(10, 18), 0, 1]
+    assert plan.slots.tolist() == [
+        2 * 16, *(5 * 16 + place for place in range(10, 16)), 6 * 16, 6 * 16 + 1, 3 * 16, 3 * 16 + 1
+    ]  # fmt: skip
+    assert plan.qo_indptr.tolist() == [0, 1, 9, 11]
+    assert plan.kv_indices.tolist() == [4, 2, 5, 6, 3]  # page 9 lies behind the chunk
+    assert plan.kv_indptr.tolist() == [0, 2, 4, 5]
+    assert plan.sequence_keys.tolist() == [decode.key, chunk.key, last.key]
+    assert plan.logit_rows.tolist() == [0, 10]
+    assert plan.logit_sequences.tolist() == [0, 2]
+    assert plan.temperature.tolist() == [0.5, 1.0] and plan.top_k.tolist() == [3, 0]
+    assert plan.bias_indptr.tolist() == [0, 1, 1] and plan.bias_ids.tolist() == [END]
+    assert plan.seen_indptr.tolist() == [0, 0, 2] and plan.seen_ids.tolist() == [8, 9]
+    assert plan.seen_counts.tolist() == [0, 0]
+
+
+def test_a_step_of_prefill_alone_samples_nothing() -> None:
+    plan = build_plan([Slice(sequence([1, 2, 3], [1]), 2, False)])
+    assert len(plan.logit_rows) == len(plan.temperature) == len(plan.seeds) == 0
+    assert plan.bias_indptr.tolist() == plan.seen_indptr.tolist() == [0]
+
+
+def test_draws_are_keyed_by_seed_and_output_length() -> None:
+    one = sequence([1], [1])
+    object.__setattr__(one.request, "seed", 2**64 - 1)
+    one.append(5)
+    one.computed = 1
+    plan = build_plan([Slice(one, 1, True)])
+    assert (plan.seeds.tolist(), plan.positions_drawn.tolist()) == ([2**64 - 1], [1])
+
+
+def test_columns_have_the_types_of_the_interface() -> None:
+    plan = build_plan([Slice(sequence([1], [1], presence_penalty=0.5), 1, True)])
+    expected = {
+        np.int32: ["qo_indptr", "kv_indptr", "kv_indices", "logit_sequences", "top_k",
+                   "bias_indptr", "seen_indptr", "seen_counts"],
+        np.uint64: ["seeds"],
+        np.float32: ["temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty",
+                     "frequency_penalty", "bias_values"],
+        np.int64: ["ids", "positions", "slots", "sequence_keys", "logit_rows", "positions_drawn",
+                   "bias_ids", "seen_ids"],
+    }  # fmt: skip
+    found = {name: getattr(plan, name).dtype.type for name in StepPlan.__dataclass_fields__}
+    assert found == {name: kind for kind, names in expected.items() for name in names}
