@@ -207,8 +207,8 @@ class TokenRequest:
     """One choice as the engine process sees it: tokens in, tokens out, no text.
 
     `key` is unique for the life of the process. `stop_ids` end the sequence, `eos_ids` do so unless
-    `sampling.ignore_eos`. `cache_scope` owns the prefixes that it may share. `max_tokens` is at least 1 and fits the context. `hint` is the text that
-    scripted replies are matched against.
+    `sampling.ignore_eos`. `cache_scope` owns the prefixes that it may share. `max_tokens` is at
+    least 1 and fits the context. `hint` is the text that scripted replies are matched against.
     """
 
     key: int

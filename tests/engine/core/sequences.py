@@ -123,6 +123,7 @@ class Harness:
             return
         while self.inbox or self.loop.scheduler.has_work:
             for command in self.receive(wait=False):
+                assert command is not None
                 self.loop.handle(command)
             each_step()
             if self.loop.scheduler.has_work:
