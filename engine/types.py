@@ -67,10 +67,18 @@ class RawPrompt:
 class Sampling:
     """How a next token is drawn. The defaults are neutral: they change nothing.
 
-    Transforms apply in vLLM's order: bans (`min_tokens`, `ignore_eos`), `logit_bias`, repetition,
-    frequency and presence penalties, temperature, min-p, top-k, top-p, then one draw.
+    Transforms apply in vLLM's order: the tokens that may not come (output constraint,
+    `allowed_token_ids`, `bad_words`, `min_tokens`), `logit_bias`, then the repeat penalties that
+    vLLM lacks (DRY, LZ), repetition, frequency and presence penalties, top-n-sigma, temperature,
+    min-p, top-k, top-p, then one draw.
 
     `temperature` 0 is greedy. `top_k` 0 is off. `seed` None means that the server draws one.
+    `bad_words` are token sequences that may not be completed. `allowed_token_ids` None allows all.
+    DRY (p-e-w, text-generation-webui pull request 5677) subtracts
+    `dry_multiplier * dry_base ** (length - dry_allowed_length)` from a token that would repeat
+    `length` tokens, at least `dry_allowed_length`, of what came before; a token of `dry_breakers`
+    ends a repeat. LZ subtracts `lz_penalty * log2(1 + length)` from a token that would make the
+    last `length` tokens, at least 2, occur again within 256.
     """
 
     temperature: float = 1.0
@@ -80,7 +88,15 @@ class Sampling:
     repetition_penalty: float = 1.0
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
+    top_n_sigma: float = 0.0
+    dry_multiplier: float = 0.0
+    dry_base: float = 1.75
+    dry_allowed_length: int = 2
+    dry_breakers: frozenset[int] = frozenset()
+    lz_penalty: float = 0.0
     logit_bias: Mapping[int, float] = field(default_factory=dict)
+    allowed_token_ids: tuple[int, ...] | None = None
+    bad_words: tuple[tuple[int, ...], ...] = ()
     seed: int | None = None
     min_tokens: int = 0
     ignore_eos: bool = False
@@ -88,7 +104,10 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class SamplingOverride:
-    """The sampling fields that a request names; None falls back to the model's default."""
+    """The sampling fields that a request names; None falls back to the model's default.
+
+    `bad_words` and `dry_sequence_breakers` are text; the tokenizer makes token ids of them.
+    """
 
     temperature: float | None = None
     top_p: float | None = None
@@ -97,7 +116,15 @@ class SamplingOverride:
     repetition_penalty: float | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
+    top_n_sigma: float | None = None
+    dry_multiplier: float | None = None
+    dry_base: float | None = None
+    dry_allowed_length: int | None = None
+    dry_sequence_breakers: tuple[str, ...] = ("\n", ":", '"', "*")
+    lz_penalty: float | None = None
     logit_bias: Mapping[int, float] = field(default_factory=dict)
+    allowed_token_ids: tuple[int, ...] | None = None
+    bad_words: tuple[str, ...] = ()
     seed: int | None = None
     min_tokens: int = 0
     ignore_eos: bool = False
@@ -105,10 +132,80 @@ class SamplingOverride:
 
 @dataclass(frozen=True, slots=True)
 class Stops:
-    """What ends a generation besides the model's own end tokens."""
+    """What ends a generation besides the model's own end tokens.
+
+    `include` returns the text of what matched.
+    """
 
     strings: tuple[str, ...] = ()
     token_ids: tuple[int, ...] = ()
+    token_sequences: tuple[tuple[int, ...], ...] = ()
+    include: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RepetitionDetection:
+    """Ends a sequence whose last tokens are `min_count` copies of one pattern.
+
+    The pattern has `min_pattern_size` to `max_pattern_size` tokens.
+    """
+
+    max_pattern_size: int
+    min_pattern_size: int = 1
+    min_count: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class OutputConstraint:
+    """What the answer must look like: makes the mask, and says what a parser may expect.
+
+    `source` is a JSON Schema as text, a regular expression, a Lark grammar, or, for `choice`, a JSON
+    list of texts; `json_object` needs none. `param` is the field that the client set it by.
+    """
+
+    kind: Literal["json_object", "json_schema", "regex", "lark", "choice"]
+    source: str
+    param: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogprobOptions:
+    """Which log probabilities of generated tokens are returned.
+
+    `top` most likely alternatives, or, when `token_ids` is not empty, exactly these ids. The chosen
+    token's is always returned.
+    """
+
+    top: int = 0
+    token_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TokenScore:
+    """A token with the log probability that the raw next-token distribution gave it.
+
+    `rank` is 1 + the number of tokens with a higher one. `top` holds (token, logprob) of the
+    alternatives in order. Values are natural logarithms in fp32; -inf is -9999.0.
+    """
+
+    token: int
+    logprob: float
+    rank: int
+    top: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRecord:
+    """A generated token that a client asked to see.
+
+    `offset` counts the characters of the choice's text before the token's first byte. `time` is in
+    seconds since the request was admitted.
+    """
+
+    token: int
+    offset: int
+    time: float
+    score: TokenScore | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +213,9 @@ class GenerationRequest:
     """One prompt and what to do with it; the only thing that adapters create.
 
     `max_tokens` None means the server's default, else what remains of the context; 0 generates
-    nothing. `n` choices are generated independently. `echo` puts the prompt before the output.
+    nothing. `max_time` is in seconds from admission on. `logprobs` None returns none, `prompt_top`
+    None no scores of the prompt. `records` asks for a `TokenRecord` of each token. `priority` lower
+    comes first. `n` choices are generated independently. `echo` puts the prompt before the output.
     `tenant` and `cache_salt` scope every cache that outlives the request. `prompt_param` and
     `max_tokens_param` are the names that errors use: the spelling of the client.
     """
@@ -125,6 +224,13 @@ class GenerationRequest:
     sampling: SamplingOverride = field(default_factory=SamplingOverride)
     stops: Stops = field(default_factory=Stops)
     max_tokens: int | None = None
+    max_time: float | None = None
+    constraint: OutputConstraint | None = None
+    repetition: RepetitionDetection | None = None
+    logprobs: LogprobOptions | None = None
+    prompt_top: int | None = None
+    records: bool = False
+    priority: int = 0
     n: int = 1
     echo: bool = False
     tenant: str = ""
@@ -147,6 +253,8 @@ class FinishCause(Enum):
     STOP_STRING = "stop_string"
     STOP_TOKEN = "stop_token"
     LIMIT = "limit"  # the request's output limit
+    DEADLINE = "deadline"  # the request's time limit
+    REPETITION = "repetition"  # a loop was detected
     CONTEXT_FULL = "context_full"  # the window, or the pages, are used up
     CANCELLED = "cancelled"
     FAILED = "failed"
@@ -163,30 +271,43 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The first token exists, even when it shows no text yet."""
+    """The first token exists, even when it shows no text yet.
+
+    `prompt_ids` and `prompt_scores` (None for the first token, which nothing predicts) are there
+    where the request asked for them.
+    """
 
     usage: Usage
+    prompt_ids: tuple[int, ...] = ()
+    prompt_scores: tuple[TokenScore | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
     """Answer text that is final: never part of a stop string, never half a character.
 
-    `usage` counts the tokens so far, those without text included.
+    `usage` counts the tokens so far, those without text included. `records` are the tokens that
+    became certain with it; there may be some without text, and text without any.
     """
 
     text: str
     usage: Usage
+    records: tuple[TokenRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The last event of every choice. `stop` is the stop string or token id that matched."""
+    """The last event of every choice. `stop` is the stop string or token id that matched.
+
+    `first_token` and `decode` are seconds: from admission to the first token, from it to the last.
+    """
 
     cause: FinishCause
     usage: Usage
     stop: str | int | None = None
     error: str | None = None
+    first_token: float = 0.0
+    decode: float = 0.0
 
 
 SemanticEvent = Started | TextDelta | Finished
@@ -197,9 +318,10 @@ class Output:
     """One finished choice, accumulated from its events."""
 
     text: str
-    cause: FinishCause
-    usage: Usage
-    stop: str | int | None = None
+    end: Finished
+    records: tuple[TokenRecord, ...] = ()
+    prompt_ids: tuple[int, ...] = ()
+    prompt_scores: tuple[TokenScore | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +329,9 @@ class TokenRequest:
     """One choice as the engine process sees it: tokens in, tokens out, no text.
 
     `key` is unique for the life of the process. `stop_ids` end the sequence, `eos_ids` do so unless
-    `sampling.ignore_eos`. `cache_scope` owns the prefixes that it may share. `max_tokens` is at
-    least 1 and fits the context. `hint` is the text that scripted replies are matched against.
+    `sampling.ignore_eos`. `cache_scope` owns the prefixes that it may share. `max_tokens` fits
+    the context; 0 only scores the prompt. `deadline` is on the monotonic clock. `grammar` is what
+    llguidance compiles. `hint` is the text that scripted replies are matched by.
     """
 
     key: int
@@ -219,6 +342,12 @@ class TokenRequest:
     eos_ids: tuple[int, ...]
     stop_ids: tuple[int, ...] = ()
     cache_scope: str = ""
+    priority: int = 0
+    deadline: float | None = None
+    grammar: str | None = None
+    repetition: RepetitionDetection | None = None
+    logprobs: LogprobOptions | None = None
+    prompt_top: int | None = None
     hint: str = ""
 
 
@@ -236,13 +365,17 @@ class EngineStats:
     generated_tokens: int = 0
     reused_tokens: int = 0
     preemptions: int = 0
+    forced_tokens: int = 0
+    repetition_cuts: int = 0
+    deadline_cuts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class StepMessage:
     """What one step made, for the whole batch: the only message from the engine process.
 
-    `keys[i]` got `tokens[i]`. `started` holds (key, cached prompt tokens) of sequences whose first
+    `keys[i]` got `tokens[i]`; `scores` maps i to its score where one was asked for. `prompt_scores`
+    holds (key, scores of prompt tokens from the second on) in pieces. `started` holds (key, cached prompt tokens) of sequences whose first
     token is in this step; `finished` holds (key, cause, reason) of those that ended with it.
     """
 
@@ -251,6 +384,8 @@ class StepMessage:
     started: list[tuple[int, int]]
     finished: list[tuple[int, FinishCause, str | None]]
     stats: EngineStats
+    scores: dict[int, TokenScore] = field(default_factory=dict)
+    prompt_scores: list[tuple[int, list[TokenScore]]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from engine.types import TokenScore
 
 PAGE_TOKENS = 16
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 Float32 = NDArray[np.float32]
+UInt32 = NDArray[np.uint32]
 UInt64 = NDArray[np.uint64]
 
 Progress = Callable[[str], None]
@@ -30,8 +33,14 @@ class StepPlan:
 
     Per sampled row: `bias_*` and `seen_*` are CSR lists. A bias of -inf bans the token. `seen_ids`
     holds the distinct tokens of prompt and output, `seen_counts` how often each occurs in the
-    output (0: in the prompt only). `seeds` and `positions_drawn` key the random draw: nothing else
+    output (0: in the prompt only). `mask_rows` names the row of `masks` whose set bits are the only
+    tokens allowed (bit t % 32 of word t // 32), -1 for none. `seeds` and `positions_drawn` key the random draw: nothing else
     does, so a seeded row gives the same token in any batch.
+
+    Scores are of the raw distribution, before any transform. `logprob_top` is the number of
+    alternatives per sampled row, -1 for no score; a row whose slice of `logprob_ids` is not empty
+    gets exactly these ids as alternatives instead. `score_rows` are rows whose next token is known
+    (a prompt's): they are scored as `score_targets` with `score_top` alternatives.
     """
 
     ids: Int64  # [N]
@@ -58,6 +67,27 @@ class StepPlan:
     seen_indptr: Int32  # [R + 1]
     seen_ids: Int64
     seen_counts: Int32
+    top_n_sigma: Float32  # [R], 0 = off
+    mask_rows: Int32  # [R]
+    masks: UInt32  # [G, words]
+    logprob_top: Int32  # [R]
+    logprob_indptr: Int32  # [R + 1]
+    logprob_ids: Int64
+    score_rows: Int64  # [S]
+    score_targets: Int64  # [S]
+    score_top: Int32  # [S]
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What a step made: R tokens, the scores of the sampled rows that want one, by row, and the S
+    scores of the score rows. `failed` maps a sampled row to the reason that it has no token.
+    """
+
+    tokens: Int64
+    scores: dict[int, TokenScore] = field(default_factory=dict)
+    prompt_scores: list[TokenScore] = field(default_factory=list)
+    failed: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,23 +112,11 @@ class Backend(Protocol):
     def warm_up(self) -> None:
         """Run once what the first request would otherwise wait for."""
 
-    def run(self, plan: StepPlan) -> Int64:
-        """Compute the step and return the R next tokens.
-
-        Raises `FailedRows` when some rows failed and the others hold.
-        """
+    def run(self, plan: StepPlan) -> StepResult:
+        """Compute the step."""
 
     def open_sequence(self, key: int, text: str) -> None:
         """Announce a sequence; `text` is what it answers, which scripted replies are matched by."""
 
     def close_sequence(self, key: int) -> None:
         """Forget a sequence."""
-
-
-class FailedRows(Exception):
-    """Some sampled rows failed; `tokens` holds the others' results, `failed` maps row to reason."""
-
-    def __init__(self, tokens: Int64, failed: dict[int, str]) -> None:
-        super().__init__("; ".join(failed.values()))
-        self.tokens = tokens
-        self.failed = failed
