@@ -159,8 +159,8 @@ class RepetitionDetection:
 class OutputConstraint:
     """What the answer must look like: makes the mask, and says what a parser may expect.
 
-    `source` is a JSON Schema as text, a regular expression, a Lark grammar, or, for `choice`, a JSON
-    list of texts; `json_object` needs none. `param` is the field that the client set it by.
+    `source` is a JSON Schema as text, a regular expression, a Lark grammar, or, for `choice`, a
+    JSON list of texts; `json_object` needs none. `param` is the field that the client set it by.
     """
 
     kind: Literal["json_object", "json_schema", "regex", "lark", "choice"]
@@ -375,8 +375,9 @@ class StepMessage:
     """What one step made, for the whole batch: the only message from the engine process.
 
     `keys[i]` got `tokens[i]`; `scores` maps i to its score where one was asked for. `prompt_scores`
-    holds (key, scores of prompt tokens from the second on) in pieces. `started` holds (key, cached prompt tokens) of sequences whose first
-    token is in this step; `finished` holds (key, cause, reason) of those that ended with it.
+    holds (key, scores of prompt tokens from the second on) in pieces. `started` holds (key, cached
+    prompt tokens) of sequences whose first token is in this step; `finished` holds (key, cause,
+    reason) of those that ended with it.
     """
 
     keys: list[int]

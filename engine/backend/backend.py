@@ -34,8 +34,8 @@ class StepPlan:
     Per sampled row: `bias_*` and `seen_*` are CSR lists. A bias of -inf bans the token. `seen_ids`
     holds the distinct tokens of prompt and output, `seen_counts` how often each occurs in the
     output (0: in the prompt only). `mask_rows` names the row of `masks` whose set bits are the only
-    tokens allowed (bit t % 32 of word t // 32), -1 for none. `seeds` and `positions_drawn` key the random draw: nothing else
-    does, so a seeded row gives the same token in any batch.
+    tokens allowed (bit t % 32 of word t // 32), -1 for none. `seeds` and `positions_drawn` key the
+    random draw: nothing else does, so a seeded row gives the same token in any batch.
 
     Scores are of the raw distribution, before any transform. `logprob_top` is the number of
     alternatives per sampled row, -1 for no score; a row whose slice of `logprob_ids` is not empty
