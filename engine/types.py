@@ -253,6 +253,7 @@ class FinishCause(Enum):
     STOP_STRING = "stop_string"
     STOP_TOKEN = "stop_token"
     LIMIT = "limit"  # the request's output limit
+    COMPLETE = "complete"  # the constrained answer is whole
     DEADLINE = "deadline"  # the request's time limit
     REPETITION = "repetition"  # a loop was detected
     CONTEXT_FULL = "context_full"  # the window, or the pages, are used up
@@ -370,7 +371,7 @@ class EngineStats:
     deadline_cuts: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StepMessage:
     """What one step made, for the whole batch: the only message from the engine process.
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Columns
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from engine.backend.backend import PAGE_TOKENS, StepPlan
+from engine.backend.backend import PAGE_TOKENS, StepPlan, UInt32
 from engine.core.scheduler import Slice
 from engine.core.sequence import Sequence
 
 
-def build_plan(slices: list[Slice]) -> StepPlan:
+@dataclass(frozen=True, slots=True)
+class Masks:
+    """The masks of a step: `rows` maps a sequence's key to its row in `bits` [G, words]."""
+
+    rows: Mapping[int, int]
+    bits: UInt32
+
+
+def build_plan(slices: list[Slice], masks: Masks) -> StepPlan:
     """Lay out one step; the order of sequences and of sampled rows is that of `slices`."""
     counts = np.array([piece.count for piece in slices], np.int32)
     starts = np.array([piece.sequence.computed for piece in slices], np.int64)
@@ -27,6 +36,8 @@ def build_plan(slices: list[Slice]) -> StepPlan:
     )
     bias = [sequence.bias() for sequence in sequences]
     seen = [_seen(sequence) for sequence in sequences]
+    wanted = [sequence.request.logprobs for sequence in sequences]
+    scored = [piece.sequence.to_score(piece.count) for piece in slices]
     return StepPlan(
         ids=np.concatenate([_ids(piece) for piece in slices]),
         positions=positions,
@@ -52,7 +63,47 @@ def build_plan(slices: list[Slice]) -> StepPlan:
         seen_indptr=_lengths(seen),
         seen_ids=_joined([ids for ids, _ in seen], np.int64),
         seen_counts=_joined([counts for _, counts in seen], np.int32),
+        top_n_sigma=_column(sequences, lambda s: s.request.sampling.top_n_sigma),
+        mask_rows=_column(sequences, lambda s: masks.rows.get(s.key, -1), np.int32),
+        masks=masks.bits,
+        logprob_top=np.array([options.top if options else -1 for options in wanted], np.int32),
+        logprob_indptr=_indptr(
+            np.array([len(options.token_ids) if options else 0 for options in wanted], np.int32)
+        ),
+        logprob_ids=np.array(
+            [token for options in wanted if options for token in options.token_ids], np.int64
+        ),
+        score_rows=_score_rows(slices, scored, qo_indptr),
+        score_targets=_score_targets(slices, scored),
+        score_top=_score_top(slices, scored),
     )
+
+
+def _score_rows(
+    slices: list[Slice], scored: list[tuple[int, int]], qo_indptr: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """The row before each prompt token that is to be scored."""
+    rows = [
+        int(start) + np.arange(first, end) - 1 - piece.sequence.computed
+        for piece, (first, end), start in zip(slices, scored, qo_indptr[:-1], strict=True)
+    ]
+    return _joined(rows, np.int64).astype(np.int64)
+
+
+def _score_targets(slices: list[Slice], scored: list[tuple[int, int]]) -> NDArray[np.int64]:
+    targets = [
+        np.array(piece.sequence.token_ids[first:end], np.int64)
+        for piece, (first, end) in zip(slices, scored, strict=True)
+    ]
+    return _joined(targets, np.int64)
+
+
+def _score_top(slices: list[Slice], scored: list[tuple[int, int]]) -> NDArray[np.int32]:
+    tops = [
+        np.full(end - first, piece.sequence.request.prompt_top or 0, np.int32)
+        for piece, (first, end) in zip(slices, scored, strict=True)
+    ]
+    return _joined(tops, np.int32)
 
 
 def _pages_after(piece: Slice) -> list[int]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import Protocol
 
-from engine.backend.backend import Backend, FailedRows
+from engine.backend.backend import Backend, StepResult
 from engine.core.batch import build_plan
+from engine.core.masks import Constraints
 from engine.core.pages import PagePool
 from engine.core.prefix import PrefixIndex
 from engine.core.scheduler import Scheduler, Slice
 from engine.core.sequence import Sequence
-from engine.types import EngineStats, FinishCause, StepMessage, TokenRequest
+from engine.types import EngineStats, FinishCause, StepMessage, TokenRequest, TokenScore
 
 log = logging.getLogger("heliograph.engine")
 
@@ -23,7 +25,10 @@ class Link(Protocol):
     """The engine's end of the connection to the API process."""
 
     def receive(self, wait: bool) -> list[Command]:
-        """All commands that have arrived; with `wait`, at least one."""
+        """All commands that have arrived; with `wait`, block until there are some, or `wake`."""
+
+    def wake(self) -> None:
+        """End a waiting `receive`; may be called on any thread."""
 
     def send(self, message: StepMessage) -> None:
         """Hand a step's results over."""
@@ -36,6 +41,7 @@ class EngineLoop:
         self,
         backend: Backend,
         link: Link,
+        constraints: Constraints,
         *,
         num_pages: int,
         max_sequences: int,
@@ -44,12 +50,16 @@ class EngineLoop:
     ) -> None:
         self.backend = backend
         self.link = link
+        self.constraints = constraints
         self.pool = PagePool(num_pages, PrefixIndex())
         self.scheduler = Scheduler(self.pool, max_sequences, max_batch_tokens, chunk)
         self._sequences: dict[int, Sequence] = {}
+        self._deadlines: dict[int, float] = {}
         self._steps = 0
         self._prefill_tokens = 0
         self._generated_tokens = 0
+        self._forced_tokens = 0
+        self._cuts = {FinishCause.REPETITION: 0, FinishCause.DEADLINE: 0}
 
     def run(self) -> None:
         """Work until a stop command comes; when idle, check the pages and wait."""
@@ -61,35 +71,39 @@ class EngineLoop:
                 if command is None:
                     return
                 self.handle(command)
-            if self.scheduler.has_work:
-                self.step()
+            self.turn()
+
+    def turn(self) -> None:
+        """Take in what has become ready, end what is overdue, and run one step if there is work."""
+        for key, reason in self.constraints.ready():
+            self._constrained(key, reason)
+        if self._deadlines:
+            self._end_overdue()
+        if self.scheduler.has_work:
+            self.step()
 
     def handle(self, command: TokenRequest | int) -> None:
         """Submit a request, or cancel a key."""
         if isinstance(command, TokenRequest):
             self._submit(command)
         else:
-            self._cancel(command)
+            self._end(command, FinishCause.CANCELLED)
 
     def step(self) -> None:
         """Run one step and send its message."""
-        message = StepMessage([], [], [], [], EngineStats())
+        message = _empty_message()
         slices, exhausted = self.scheduler.schedule()
         for sequence in exhausted:
             self._finish(sequence, FinishCause.CONTEXT_FULL, None, message)
         if slices:
             self._run(slices, message)
-        self.link.send(
-            StepMessage(
-                message.keys, message.tokens, message.started, message.finished, self.stats()
-            )
-        )
+        self._send(message)
 
     def stats(self) -> EngineStats:
         """What is held now and what was done since the start."""
         return EngineStats(
             active=len(self.scheduler.running),
-            pending=len(self.scheduler.waiting),
+            pending=len(self._sequences) - len(self.scheduler.running),
             free_pages=self.pool.num_free,
             cached_pages=self.pool.num_cached,
             total_pages=self.pool.num_usable,
@@ -98,73 +112,143 @@ class EngineLoop:
             generated_tokens=self._generated_tokens,
             reused_tokens=self.scheduler.reused_tokens,
             preemptions=self.scheduler.preemptions,
+            forced_tokens=self._forced_tokens,
+            repetition_cuts=self._cuts[FinishCause.REPETITION],
+            deadline_cuts=self._cuts[FinishCause.DEADLINE],
         )
+
+    def _send(self, message: StepMessage) -> None:
+        message.stats = self.stats()
+        self.link.send(message)
 
     def _submit(self, request: TokenRequest) -> None:
         sequence = Sequence(request)
         self._sequences[request.key] = sequence
         self.backend.open_sequence(request.key, request.hint)
-        self.scheduler.add(sequence)
+        if request.deadline is not None:
+            self._deadlines[request.key] = request.deadline
+        if self.constraints.open(request, self.link.wake):
+            self.scheduler.add(sequence)
 
-    def _cancel(self, key: int) -> None:
+    def _constrained(self, key: int, reason: str | None) -> None:
+        """A grammar is compiled: its sequence may run now."""
         sequence = self._sequences.get(key)
-        if sequence is None:  # it ended while the cancel was on its way
+        if sequence is None:  # cancelled meanwhile
             return
-        message = StepMessage([], [], [], [], EngineStats())
-        self._finish(sequence, FinishCause.CANCELLED, None, message)
-        self.link.send(StepMessage([], [], [], message.finished, self.stats()))
+        if reason is None:
+            self.scheduler.add(sequence)
+        else:
+            self._end(key, FinishCause.FAILED, reason)
+
+    def _end_overdue(self) -> None:
+        now = time.monotonic()
+        for key in [key for key, deadline in self._deadlines.items() if deadline <= now]:
+            self._end(key, FinishCause.DEADLINE)
+
+    def _end(self, key: int, cause: FinishCause, reason: str | None = None) -> None:
+        """End a sequence between steps."""
+        sequence = self._sequences.get(key)
+        if sequence is None:  # it ended while the command was on its way
+            return
+        message = _empty_message()
+        self._finish(sequence, cause, reason, message)
+        self._send(message)
 
     def _run(self, slices: list[Slice], message: StepMessage) -> None:
-        failed: dict[int, str] = {}
         try:
-            tokens = self.backend.run(build_plan(slices))
-        except FailedRows as error:
-            tokens, failed = error.tokens, error.failed
+            sampled = [piece.sequence.key for piece in slices if piece.samples]
+            result = self.backend.run(build_plan(slices, self.constraints.masks(sampled)))
         except Exception as error:  # a broken step must not take the other requests down
             log.exception("a step failed")
             for piece in slices:
                 self._finish(piece.sequence, FinishCause.FAILED, str(error), message)
             return
         self._steps += 1
+        self._take_prompt_scores(slices, result, message)
         row = 0
         for piece in slices:
             self.scheduler.advance(piece)
             self._prefill_tokens += piece.count - piece.samples
-            if not piece.samples:
-                continue
-            if row in failed:
-                self._finish(piece.sequence, FinishCause.FAILED, failed[row], message)
-            else:
-                self._take(piece.sequence, int(tokens[row]), message)
-            row += 1
+            if piece.samples:
+                self._take_row(piece.sequence, row, result, message)
+                row += 1
+            elif not piece.sequence.remaining:  # only scores were wanted
+                message.started.append((piece.sequence.key, 0))
+                self._finish(piece.sequence, FinishCause.LIMIT, None, message)
 
-    def _take(self, sequence: Sequence, token: int, message: StepMessage) -> None:
+    def _take_prompt_scores(
+        self, slices: list[Slice], result: StepResult, message: StepMessage
+    ) -> None:
+        taken = 0
+        for piece in slices:
+            first, end = piece.sequence.to_score(piece.count)
+            if end > first:
+                scores = result.prompt_scores[taken : taken + end - first]
+                message.prompt_scores.append((piece.sequence.key, scores))
+                piece.sequence.scored = end
+                taken += end - first
+
+    def _take_row(
+        self, sequence: Sequence, row: int, result: StepResult, message: StepMessage
+    ) -> None:
+        """Take a drawn token, and those that the grammar now forces."""
+        if row in result.failed:
+            self._finish(sequence, FinishCause.FAILED, result.failed[row], message)
+            return
+        self._take(sequence, int(result.tokens[row]), result.scores.get(row), message)
+        if sequence.request.logprobs is not None:  # forced tokens would have no score
+            return
+        while sequence.key in self._sequences:
+            forced = self.constraints.forced(sequence.key)
+            if not forced:
+                return
+            for token in forced:
+                if sequence.key in self._sequences:
+                    self._forced_tokens += 1
+                    self._take(sequence, token, None, message)
+
+    def _take(
+        self, sequence: Sequence, token: int, score: TokenScore | None, message: StepMessage
+    ) -> None:
         if not sequence.started:
             sequence.started = True
             message.started.append((sequence.key, sequence.cached))
         sequence.append(token)
         self._generated_tokens += 1
+        if score is not None:
+            message.scores[len(message.keys)] = score
         message.keys.append(sequence.key)
         message.tokens.append(token)
-        cause = _finish_cause(sequence, token)
+        cause = self._finish_cause(sequence, token)
         if cause is not None:
             self._finish(sequence, cause, None, message)
+
+    def _finish_cause(self, sequence: Sequence, token: int) -> FinishCause | None:
+        """An end token on the last allowed place is the cause, not the limit (Helios)."""
+        if token in sequence.ends:
+            return FinishCause.END
+        if token in sequence.stops:
+            return FinishCause.STOP_TOKEN
+        if self.constraints.take(sequence.key, token):
+            return FinishCause.COMPLETE
+        if sequence.loops is not None and sequence.loops.add(token):
+            return FinishCause.REPETITION
+        if sequence.output_len >= sequence.request.max_tokens:
+            return FinishCause.LIMIT
+        return None
 
     def _finish(
         self, sequence: Sequence, cause: FinishCause, reason: str | None, message: StepMessage
     ) -> None:
         self.scheduler.finish(sequence)
         self.backend.close_sequence(sequence.key)
+        self.constraints.close(sequence.key)
+        self._deadlines.pop(sequence.key, None)
         del self._sequences[sequence.key]
+        if cause in self._cuts:
+            self._cuts[cause] += 1
         message.finished.append((sequence.key, cause, reason))
 
 
-def _finish_cause(sequence: Sequence, token: int) -> FinishCause | None:
-    """An end token on the last allowed place is the cause, not the limit (Helios)."""
-    if token in sequence.ends:
-        return FinishCause.END
-    if token in sequence.stops:
-        return FinishCause.STOP_TOKEN
-    if sequence.output_len >= sequence.request.max_tokens:
-        return FinishCause.LIMIT
-    return None
+def _empty_message() -> StepMessage:
+    return StepMessage([], [], [], [], EngineStats())

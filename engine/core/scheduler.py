@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import insort
 from dataclasses import dataclass
 
 from engine.core.pages import PagePool
@@ -22,10 +22,10 @@ class Slice:
 class Scheduler:
     """Continuous batching under a token budget: decode rows first, then chunks of prefill.
 
-    Sequences run in order of arrival. When pages run out, the newest running sequence gives its
-    pages back and waits at the head of the queue (it is computed again later, with the same
-    tokens). A sequence is matched with the prefix index when it is admitted, not when it arrives,
-    so that a burst with a common prefix computes the prefix once.
+    Sequences run by priority (lower first), then in order of arrival. When pages run out, the last
+    running one in this order gives its pages back and waits again (it is computed once more later,
+    with the same tokens). A sequence is matched with the prefix index when it is admitted, not when
+    it arrives, so that a burst with a common prefix computes the prefix once.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Scheduler:
         self.max_sequences = max_sequences
         self.max_batch_tokens = max(max_batch_tokens, max_sequences)
         self.chunk = chunk
-        self.waiting: deque[Sequence] = deque()
+        self.waiting: list[Sequence] = []  # by priority, then arrival
         self.running: dict[Sequence, None] = {}  # in order of admission
         self.preemptions = 0
         self.reused_tokens = 0
@@ -45,7 +45,7 @@ class Scheduler:
         return bool(self.waiting or self.running)
 
     def add(self, sequence: Sequence) -> None:
-        self.waiting.append(sequence)
+        insort(self.waiting, sequence, key=_rank)
 
     def schedule(self) -> tuple[list[Slice], list[Sequence]]:
         """The slices of the next step, and the sequences that can never get the pages they need."""
@@ -60,7 +60,7 @@ class Scheduler:
             if count == 0:
                 break
             if self._grow(sequence, sequence.computed + count, planned):
-                planned[sequence] = Slice(sequence, count, count == sequence.remaining)
+                planned[sequence] = _slice(sequence, count)
                 budget -= count
             elif sequence in self.running:
                 exhausted.append(sequence)
@@ -92,7 +92,7 @@ class Scheduler:
         self.pool.check([sequence.pages for sequence in self.running])
 
     def _in_step_order(self) -> list[Sequence]:
-        return sorted(self.running, key=lambda sequence: sequence.remaining > 1)
+        return sorted(self.running, key=lambda sequence: (sequence.in_prefill, _rank(sequence)))
 
     def _grow(self, sequence: Sequence, tokens: int, planned: dict[Sequence, Slice]) -> bool:
         """Own pages for the first `tokens` tokens; False when the sequence cannot run now."""
@@ -101,7 +101,7 @@ class Scheduler:
             if page is not None:
                 sequence.pages.append(page)
                 continue
-            victim = next(reversed(self.running))
+            victim = max(self.running, key=_rank)
             if victim is sequence and len(self.running) == 1:
                 return False
             self._preempt(victim)
@@ -113,7 +113,7 @@ class Scheduler:
     def _preempt(self, sequence: Sequence) -> None:
         self.finish(sequence)
         sequence.restart()
-        self.waiting.appendleft(sequence)
+        self.add(sequence)
         self.preemptions += 1
 
     def _admit(self, planned: dict[Sequence, Slice], budget: int) -> list[Sequence]:
@@ -122,8 +122,8 @@ class Scheduler:
             if budget <= 0 or len(self.running) >= self.max_sequences:
                 break
             hashes = sequence.hashes((len(sequence.token_ids) - 1) // PAGE_TOKENS)
-            matched = self.pool.index.match(hashes)
-            if self._is_being_computed(hashes, len(matched)):
+            matched = self.pool.index.match(hashes) if sequence.reads_cache else []
+            if sequence.reads_cache and self._is_being_computed(hashes, len(matched)):
                 continue
             if not self._fits(sequence, matched):
                 if self.running:
@@ -133,7 +133,7 @@ class Scheduler:
             self._start(sequence, matched)
             count = min(sequence.remaining, self.chunk, budget)
             self._grow(sequence, sequence.computed + count, planned)
-            planned[sequence] = Slice(sequence, count, count == sequence.remaining)
+            planned[sequence] = _slice(sequence, count)
             budget -= count
         return []
 
@@ -160,3 +160,13 @@ class Scheduler:
         if not sequence.started:
             sequence.cached = sequence.computed
         self.reused_tokens += sequence.computed
+
+
+def _slice(sequence: Sequence, count: int) -> Slice:
+    """A slice draws a token when it reaches the end, unless the request only wants scores."""
+    return Slice(sequence, count, count == sequence.remaining and sequence.request.max_tokens > 0)
+
+
+def _rank(sequence: Sequence) -> tuple[int, int]:
+    """Keys rise with arrival."""
+    return sequence.request.priority, sequence.key

@@ -8,9 +8,12 @@ import numpy as np
 
 from engine.backend.backend import Float32, Int32, Int64
 from engine.core.prefix import PAGE_TOKENS, page_hash, root_hash
+from engine.core.repeats import LoopDetector, dry_penalties, lz_penalties
 from engine.types import TokenRequest
 
 _NO_IDS: Int64 = np.zeros(0, np.int64)
+_MOST_FORCED = 64  # rows in a decode step of tokens that a grammar forced
+_LONGEST_WORD = 256  # tokens of a bad word that are looked at
 _NO_VALUES: Float32 = np.zeros(0, np.float32)
 
 
@@ -67,6 +70,8 @@ class Sequence:
         self._bias = self._bias_columns(())
         self._bias_while_short = self._bias_columns(tuple(self.ends | self.stops))
         self.seen = SeenTokens(request.token_ids) if self._has_penalties() else None
+        self.loops = LoopDetector(request.repetition) if request.repetition else None
+        self.scored = 1  # prompt tokens that have a score; nothing predicts the first
 
     @property
     def output_len(self) -> int:
@@ -79,7 +84,20 @@ class Sequence:
 
     @property
     def in_prefill(self) -> bool:
-        return self.remaining > 1 or self.output_len == 0
+        """Whether prompt tokens (or those of a preempted output) are still to be computed."""
+        return self.computed < self.prompt_len or self.remaining > _MOST_FORCED
+
+    @property
+    def reads_cache(self) -> bool:
+        """Prompt scores need every position computed."""
+        return self.request.prompt_top is None
+
+    def to_score(self, count: int) -> tuple[int, int]:
+        """The prompt tokens, by place, that the next `count` rows predict and that lack a score."""
+        if self.request.prompt_top is None:
+            return 0, 0
+        first = max(self.computed + 1, self.scored)
+        return first, max(first, min(self.computed + count + 1, self.prompt_len))
 
     def hashes(self, num_pages: int) -> list[bytes]:
         """The chained hashes of the first `num_pages` pages, all of them full."""
@@ -107,9 +125,32 @@ class Sequence:
         self.sealed = 0
 
     def bias(self) -> tuple[Int64, Float32]:
-        """Token ids and what is added to their logits now; -inf bans."""
-        short = self.output_len < self.request.sampling.min_tokens
-        return self._bias_while_short if short else self._bias
+        """Token ids and what is added to their logits now; -inf bans. An id may occur twice."""
+        sampling = self.request.sampling
+        short = self.output_len < sampling.min_tokens
+        columns = [self._bias_while_short if short else self._bias]
+        if sampling.bad_words:
+            columns.append(self._bad_word_ends())
+        if sampling.dry_multiplier > 0 or sampling.lz_penalty > 0:
+            ids = np.array(self.token_ids, np.int64)
+            if sampling.dry_multiplier > 0:
+                columns.append(dry_penalties(ids, sampling))
+            if sampling.lz_penalty > 0:
+                columns.append(lz_penalties(ids, sampling))
+        if len(columns) == 1:
+            return columns[0]
+        ids_columns, values = zip(*columns, strict=True)
+        return np.concatenate(ids_columns), np.concatenate(values)
+
+    def _bad_word_ends(self) -> tuple[Int64, Float32]:
+        """The last tokens of the bad words whose other tokens the output ends with."""
+        output = self.token_ids[self.prompt_len :][-_LONGEST_WORD:].tolist()
+        ends = {
+            word[-1]
+            for word in self.request.sampling.bad_words
+            if len(word) == 1 or output[-len(word) + 1 :] == list(word[:-1])
+        }
+        return np.fromiter(ends, np.int64, len(ends)), np.full(len(ends), -np.inf, np.float32)
 
     def _bias_columns(self, banned: tuple[int, ...]) -> tuple[Int64, Float32]:
         bias = {**self.request.sampling.logit_bias, **dict.fromkeys(banned, float("-inf"))}
