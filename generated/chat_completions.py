@@ -237,12 +237,15 @@ class ChatLogprobs(BaseModel):
         extra='forbid',
     )
     content: Annotated[
-        list[TokenLogprob] | None, Field(description='One entry for each token.')
+        list[TokenLogprob] | None,
+        Field(
+            description='One entry for each generated token, hidden ones included, except an end that is not part of the text.'
+        ),
     ]
     refusal: Annotated[
-        list[TokenLogprob] | None,
+        list[TokenLogprob] | None | MISSING,
         Field(description='One entry for each token of a refusal.'),
-    ]
+    ] = MISSING
 
 
 class ChatDelta(BaseModel):
@@ -348,7 +351,9 @@ class ChatChunkChoice(BaseModel):
     delta: Annotated[ChatDelta, Field(description='What was added.')]
     logprobs: Annotated[
         ChatLogprobs | None | MISSING,
-        Field(description='Log probabilities of the tokens of this piece.'),
+        Field(
+            description='Log probabilities of the tokens that became certain with this piece; they may come without text.'
+        ),
     ] = MISSING
     finish_reason: Annotated[
         ChatFinishReason | None, Field(description='Why it ended; null until then.')
@@ -356,6 +361,16 @@ class ChatChunkChoice(BaseModel):
     stop_reason: Annotated[
         str | int | None | MISSING,
         Field(description='The stop text or stop token that ended it.'),
+    ] = MISSING
+    token_ids: Annotated[
+        list[int] | None | MISSING,
+        Field(description='Token ids of this piece, with return_token_ids.'),
+    ] = MISSING
+    token_timestamps: Annotated[
+        list[float] | None | MISSING,
+        Field(
+            description='When each token came, in seconds since admission, with return_token_timestamps.'
+        ),
     ] = MISSING
 
 
@@ -514,12 +529,24 @@ class ChatChoice(BaseModel):
     message: Annotated[ChatMessage, Field(description='The answer.')]
     logprobs: Annotated[
         ChatLogprobs | None | MISSING,
-        Field(description='Log probabilities of the tokens.'),
+        Field(
+            description='Log probabilities of the tokens, where they were asked for.'
+        ),
     ] = MISSING
     finish_reason: Annotated[ChatFinishReason, Field(description='Why it ended.')]
     stop_reason: Annotated[
         str | int | None | MISSING,
         Field(description='The stop text or stop token that ended it.'),
+    ] = MISSING
+    token_ids: Annotated[
+        list[int] | None | MISSING,
+        Field(description='Token ids of the answer, with return_token_ids.'),
+    ] = MISSING
+    token_timestamps: Annotated[
+        list[float] | None | MISSING,
+        Field(
+            description='When each token came, in seconds since admission, with return_token_timestamps.'
+        ),
     ] = MISSING
 
 
@@ -544,6 +571,16 @@ class ChatCompletionChunk(BaseModel):
     usage: Annotated[
         shared.Usage | None | MISSING,
         Field(description='Token counts, where stream_options asks for them.'),
+    ] = MISSING
+    prompt_token_ids: Annotated[
+        list[int] | None | MISSING,
+        Field(
+            description='Token ids of the rendered prompt, on the first piece, with return_token_ids.'
+        ),
+    ] = MISSING
+    flare: Annotated[
+        shared.ReplyTiming | MISSING,
+        Field(description='What this server adds, on the last piece.'),
     ] = MISSING
     system_fingerprint: Annotated[
         str | None | MISSING,
@@ -585,6 +622,19 @@ class ChatCompletion(BaseModel):
     usage: Annotated[
         shared.Usage, Field(description='Token counts of the whole request.')
     ]
+    prompt_logprobs: Annotated[
+        shared.PromptLogprobs | None | MISSING,
+        Field(
+            description='Log probabilities of the rendered prompt, where they were asked for.'
+        ),
+    ] = MISSING
+    prompt_token_ids: Annotated[
+        list[int] | None | MISSING,
+        Field(description='Token ids of the rendered prompt, with return_token_ids.'),
+    ] = MISSING
+    flare: Annotated[
+        shared.ReplyTiming | MISSING, Field(description='What this server adds.')
+    ] = MISSING
     system_fingerprint: Annotated[
         str | None | MISSING,
         Field(description="Identifies the server's configuration."),
@@ -628,31 +678,54 @@ class ChatCompletionRequest(GenerationFields):
             json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
+    n_predict: Annotated[
+        shared.OutputLimit | None | MISSING,
+        Field(
+            description='Another name of max_tokens, which wins over it; -1 is no limit of its own (llama.cpp).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    logprobs: Annotated[
+        bool | None | MISSING,
+        Field(
+            description="Return the log probability of each token of the answer, from the model's own distribution.",
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    top_logprobs: Annotated[
+        int | None | MISSING,
+        Field(
+            description='How many of the most likely tokens to return at each place; needs logprobs where it is not 0.',
+            ge=0,
+            json_schema_extra={'disposition': 'honoured'},
+            le=20,
+        ),
+    ] = MISSING
     chat_template_kwargs: Annotated[
         dict[str, Any] | None | MISSING,
         Field(
-            description="Extra variables for the model's chat template.",
+            description="Extra variables for the model's chat template (vLLM).",
             json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
     add_generation_prompt: Annotated[
         bool | None | MISSING,
         Field(
-            description='End the prompt with the opening of an assistant message; true when absent.',
+            description='End the prompt with the opening of an assistant message; true when absent (vLLM).',
             json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
     continue_final_message: Annotated[
         bool | None | MISSING,
         Field(
-            description='Leave the last message open, so that the answer continues it; needs add_generation_prompt false.',
+            description='Leave the last message open, so that the answer continues it; needs add_generation_prompt false (vLLM).',
             json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
     add_special_tokens: Annotated[
         bool | None | MISSING,
         Field(
-            description='Let the tokenizer add its special tokens to the rendered prompt; false when absent.',
+            description='Let the tokenizer add its special tokens to the rendered prompt; false when absent (vLLM).',
             json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
@@ -782,22 +855,6 @@ class ChatCompletionRequest(GenerationFields):
         Field(
             description='tool calls are not available yet; only none and auto are accepted',
             json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    logprobs: Annotated[
-        Off | None | MISSING,
-        Field(
-            description='log probabilities are not available yet; only false is accepted',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    top_logprobs: Annotated[
-        int | None | MISSING,
-        Field(
-            description='log probabilities are not available yet; only 0 is accepted',
-            ge=0,
-            json_schema_extra={'disposition': 'refused'},
-            le=0,
         ),
     ] = MISSING
     modalities: Annotated[

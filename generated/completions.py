@@ -36,14 +36,20 @@ class CompletionLogprobs(BaseModel):
     )
     tokens: Annotated[list[str] | None, Field(description='The texts of the tokens.')]
     token_logprobs: Annotated[
-        list[float | None] | None, Field(description='Their log probabilities.')
+        list[float | None] | None,
+        Field(
+            description='Their log probabilities; null where nothing predicts the token.'
+        ),
     ]
     top_logprobs: Annotated[
         list[dict[str, float] | None] | None,
-        Field(description='The most likely tokens at each place.'),
+        Field(
+            description='The token and the most likely ones at each place by their text; null where nothing predicts it.'
+        ),
     ]
     text_offset: Annotated[
-        list[int] | None, Field(description='Where each token starts in the text.')
+        list[int] | None,
+        Field(description='Where each token starts in the text, in characters.'),
     ]
 
 
@@ -57,7 +63,9 @@ class CompletionChunkChoice(BaseModel):
     text: Annotated[str, Field(description='More text.')]
     logprobs: Annotated[
         CompletionLogprobs | None | MISSING,
-        Field(description='Log probabilities of the tokens of this piece.'),
+        Field(
+            description='Log probabilities of the tokens that became certain with this piece; they may come without text.'
+        ),
     ] = MISSING
     finish_reason: Annotated[
         CompletionFinishReason | None,
@@ -66,6 +74,22 @@ class CompletionChunkChoice(BaseModel):
     stop_reason: Annotated[
         str | int | None | MISSING,
         Field(description='The stop text or stop token that ended it.'),
+    ] = MISSING
+    token_ids: Annotated[
+        list[int] | None | MISSING,
+        Field(description='Token ids of this piece, with return_token_ids.'),
+    ] = MISSING
+    token_timestamps: Annotated[
+        list[float] | None | MISSING,
+        Field(
+            description='When each token came, in seconds since admission, with return_token_timestamps.'
+        ),
+    ] = MISSING
+    prompt_token_ids: Annotated[
+        list[int] | None | MISSING,
+        Field(
+            description='Token ids of the prompt, on the first piece, with return_token_ids.'
+        ),
     ] = MISSING
 
 
@@ -91,6 +115,41 @@ PromptIdLists = TypeAliasType(
 """Several prompts as token ids."""
 
 
+class CompletionChunk(BaseModel):
+    """A piece of the streamed texts."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    id: Annotated[str, Field(description='The id of the answer.')]
+    object: Annotated[
+        Literal['text_completion'], Field(description='The kind of object.')
+    ]
+    created: Annotated[
+        int, Field(description='When the answer was begun in Unix seconds.')
+    ]
+    model: Annotated[str, Field(description='The loaded model.')]
+    choices: Annotated[
+        list[CompletionChunkChoice],
+        Field(description='The changed choices; empty on the usage chunk.'),
+    ]
+    usage: Annotated[
+        shared.Usage | None | MISSING,
+        Field(description='Token counts, where stream_options asks for them.'),
+    ] = MISSING
+    flare: Annotated[
+        shared.ReplyTiming | MISSING,
+        Field(description='What this server adds, on the last piece.'),
+    ] = MISSING
+    system_fingerprint: Annotated[
+        str | None | MISSING,
+        Field(description="Identifies the server's configuration."),
+    ] = MISSING
+    service_tier: Annotated[
+        str | None | MISSING, Field(description='There is one tier.')
+    ] = MISSING
+
+
 class CompletionChoice(BaseModel):
     """One finished text."""
 
@@ -101,12 +160,34 @@ class CompletionChoice(BaseModel):
     text: Annotated[str, Field(description='The text.')]
     logprobs: Annotated[
         CompletionLogprobs | None | MISSING,
-        Field(description='Log probabilities of the tokens.'),
+        Field(
+            description='Log probabilities of the tokens, where they were asked for.'
+        ),
     ] = MISSING
     finish_reason: Annotated[CompletionFinishReason, Field(description='Why it ended.')]
     stop_reason: Annotated[
         str | int | None | MISSING,
         Field(description='The stop text or stop token that ended it.'),
+    ] = MISSING
+    token_ids: Annotated[
+        list[int] | None | MISSING,
+        Field(description='Token ids of the continuation, with return_token_ids.'),
+    ] = MISSING
+    token_timestamps: Annotated[
+        list[float] | None | MISSING,
+        Field(
+            description='When each token came, in seconds since admission, with return_token_timestamps.'
+        ),
+    ] = MISSING
+    prompt_token_ids: Annotated[
+        list[int] | None | MISSING,
+        Field(description='Token ids of the prompt, with return_token_ids.'),
+    ] = MISSING
+    prompt_logprobs: Annotated[
+        shared.PromptLogprobs | None | MISSING,
+        Field(
+            description='Log probabilities of the prompt, where they were asked for.'
+        ),
     ] = MISSING
 
 
@@ -128,6 +209,23 @@ class CompletionRequest(GenerationFields):
             json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
+    n_predict: Annotated[
+        int | None | MISSING,
+        Field(
+            description='Another name of max_tokens, which wins over it; -1 is the rest of the context (llama.cpp).',
+            ge=-1,
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    logprobs: Annotated[
+        int | None | MISSING,
+        Field(
+            description="Return the log probability of each token with this many of the most likely ones, from the model's own distribution; with echo the prompt's too.",
+            ge=0,
+            json_schema_extra={'disposition': 'honoured'},
+            le=20,
+        ),
+    ] = MISSING
     echo: Annotated[
         bool | None | MISSING,
         Field(
@@ -135,19 +233,10 @@ class CompletionRequest(GenerationFields):
             json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
-    best_of: Annotated[
-        int | None | MISSING,
-        Field(
-            description='Choices are not ranked, so it must equal n.',
-            ge=1,
-            json_schema_extra={'disposition': 'honoured'},
-            le=128,
-        ),
-    ] = MISSING
     add_special_tokens: Annotated[
         bool | None | MISSING,
         Field(
-            description='Let the tokenizer add its special tokens to texts; true when absent.',
+            description='Let the tokenizer add its special tokens to texts; true when absent (vLLM).',
             json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
@@ -155,13 +244,6 @@ class CompletionRequest(GenerationFields):
         Literal[''] | None | MISSING,
         Field(
             description='text is only added at the end of a prompt',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    logprobs: Annotated[
-        None | MISSING,
-        Field(
-            description='log probabilities are not available yet',
             json_schema_extra={'disposition': 'refused'},
         ),
     ] = MISSING
@@ -210,36 +292,8 @@ class Completion(BaseModel):
     usage: Annotated[
         shared.Usage, Field(description='Token counts of the whole request.')
     ]
-    system_fingerprint: Annotated[
-        str | None | MISSING,
-        Field(description="Identifies the server's configuration."),
-    ] = MISSING
-    service_tier: Annotated[
-        str | None | MISSING, Field(description='There is one tier.')
-    ] = MISSING
-
-
-class CompletionChunk(BaseModel):
-    """A piece of the streamed texts."""
-
-    model_config = ConfigDict(
-        extra='forbid',
-    )
-    id: Annotated[str, Field(description='The id of the answer.')]
-    object: Annotated[
-        Literal['text_completion'], Field(description='The kind of object.')
-    ]
-    created: Annotated[
-        int, Field(description='When the answer was begun in Unix seconds.')
-    ]
-    model: Annotated[str, Field(description='The loaded model.')]
-    choices: Annotated[
-        list[CompletionChunkChoice],
-        Field(description='The changed choices; empty on the usage chunk.'),
-    ]
-    usage: Annotated[
-        shared.Usage | None | MISSING,
-        Field(description='Token counts, where stream_options asks for them.'),
+    flare: Annotated[
+        shared.ReplyTiming | MISSING, Field(description='What this server adds.')
     ] = MISSING
     system_fingerprint: Annotated[
         str | None | MISSING,

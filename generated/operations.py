@@ -51,6 +51,21 @@ class MetricsSnapshot(BaseModel):
         int | MISSING,
         Field(description='Weight bytes that one step reads for one request.', ge=0),
     ] = MISSING
+    forced_tokens: Annotated[
+        int | MISSING,
+        Field(description='Tokens that an output constraint left no choice for.', ge=0),
+    ] = MISSING
+    repetition_cuts: Annotated[
+        int | MISSING,
+        Field(
+            description='Choices that were ended because they repeated themselves.',
+            ge=0,
+        ),
+    ] = MISSING
+    deadline_cuts: Annotated[
+        int | MISSING,
+        Field(description='Choices that were ended by their deadline.', ge=0),
+    ] = MISSING
     draft_steps: Annotated[
         int | MISSING, Field(description='Positions run by the drafter.', ge=0)
     ] = MISSING

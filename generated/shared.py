@@ -97,6 +97,115 @@ TokenStops = TypeAliasType(
 """Token ids that end the generation."""
 
 
+TokenSequence = TypeAliasType(
+    "TokenSequence",
+    Annotated[
+        list[TokenId],
+        Field(
+            description='Token ids that end the generation when they come in this order.',
+            max_length=64,
+            min_length=1,
+        ),
+    ],
+)
+"""Token ids that end the generation when they come in this order."""
+
+
+TokenSequences = TypeAliasType(
+    "TokenSequences",
+    Annotated[
+        list[TokenSequence],
+        Field(
+            description='Up to sixteen sequences that end the generation.',
+            max_length=16,
+        ),
+    ],
+)
+"""Up to sixteen sequences that end the generation."""
+
+
+AllowedTokenIds = TypeAliasType(
+    "AllowedTokenIds",
+    Annotated[
+        list[TokenId],
+        Field(description='The only tokens that may be generated.', min_length=1),
+    ],
+)
+"""The only tokens that may be generated."""
+
+
+ScoredTokenIds = TypeAliasType(
+    "ScoredTokenIds",
+    Annotated[
+        list[TokenId],
+        Field(
+            description='Up to 128 token ids whose log probabilities are returned; empty means none, repeats count.',
+            max_length=128,
+        ),
+    ],
+)
+"""Up to 128 token ids whose log probabilities are returned; empty means none, repeats count."""
+
+
+BadWord = TypeAliasType(
+    "BadWord",
+    Annotated[str, Field(description='Text that may not be generated.', min_length=1)],
+)
+
+
+BadWords = TypeAliasType(
+    "BadWords",
+    Annotated[
+        list[BadWord],
+        Field(description='Up to 128 texts that may not be generated.', max_length=128),
+    ],
+)
+"""Up to 128 texts that may not be generated."""
+
+
+SequenceBreaker = TypeAliasType(
+    "SequenceBreaker",
+    Annotated[
+        str,
+        Field(
+            description='Text that no repeat goes across.', max_length=64, min_length=1
+        ),
+    ],
+)
+
+
+SequenceBreakers = TypeAliasType(
+    "SequenceBreakers",
+    Annotated[
+        list[SequenceBreaker],
+        Field(
+            description='Up to sixteen texts that no repeat goes across.', max_length=16
+        ),
+    ],
+)
+"""Up to sixteen texts that no repeat goes across."""
+
+
+OutputLimit1 = TypeAliasType(
+    "OutputLimit1",
+    Annotated[
+        int,
+        Field(
+            description='The most tokens to generate; -1 is no limit of its own.', ge=1
+        ),
+    ],
+)
+
+
+OutputLimit = TypeAliasType(
+    "OutputLimit",
+    Annotated[
+        OutputLimit1 | Literal[-1],
+        Field(description='The most tokens to generate; -1 is no limit of its own.'),
+    ],
+)
+
+
 StopString = TypeAliasType(
     "StopString",
     Annotated[
@@ -151,7 +260,7 @@ class StreamOptions(BaseModel):
     continuous_usage_stats: Annotated[
         bool | None | MISSING,
         Field(
-            description='Put the usage so far on every chunk; needs include_usage.',
+            description='Put the usage so far on every chunk; needs include_usage (vLLM).',
             json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
@@ -170,6 +279,146 @@ class ResponseFormatText(BaseModel):
     type: Annotated[
         Literal['text'],
         Field(description='Plain text.', json_schema_extra={'disposition': 'honoured'}),
+    ]
+
+
+class ResponseFormatJSONObject(BaseModel):
+    """Any JSON object."""
+
+    type: Annotated[
+        Literal['json_object'],
+        Field(
+            description='Any JSON object.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ]
+    schema_: Annotated[
+        None | MISSING,
+        Field(
+            alias='schema',
+            description='a schema goes with the type json_schema',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+
+
+class OutputSchema(BaseModel):
+    """The schema of an answer."""
+
+    name: Annotated[
+        str,
+        Field(
+            description='A name for the schema; it does not change the answer.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ]
+    description: Annotated[
+        str | None | MISSING,
+        Field(
+            description='What the answer is for; it is not shown to the model.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+    schema_: Annotated[
+        dict[str, Any] | None | MISSING,
+        Field(
+            alias='schema',
+            description='The JSON Schema; properties come in its order. A keyword that cannot be enforced is refused by name. Any JSON object when absent.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    strict: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='Every schema is enforced exactly.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+
+
+Choices = TypeAliasType(
+    "Choices",
+    Annotated[
+        list[str],
+        Field(description='The possible answers.', max_length=1024, min_length=1),
+    ],
+)
+"""The possible answers."""
+
+
+class RepetitionDetection(BaseModel):
+    """When output counts as a loop."""
+
+    max_pattern_size: Annotated[
+        int | None | MISSING,
+        Field(
+            description='The longest repeated pattern in tokens; 0 or absent is no detection.',
+            ge=0,
+            json_schema_extra={'disposition': 'honoured'},
+            le=4096,
+        ),
+    ] = MISSING
+    min_pattern_size: Annotated[
+        int | None | MISSING,
+        Field(
+            description='The shortest repeated pattern in tokens, at most max_pattern_size; 0 or absent is 1.',
+            ge=0,
+            json_schema_extra={'disposition': 'honoured'},
+            le=4096,
+        ),
+    ] = MISSING
+    min_count: Annotated[
+        int | None | MISSING,
+        Field(
+            description='How many copies in a row make a loop; at least 2 where there is a pattern.',
+            ge=0,
+            json_schema_extra={'disposition': 'honoured'},
+            le=2147483647,
+        ),
+    ] = MISSING
+
+
+class GenerationOptions(BaseModel):
+    """The options of Ollama's clients."""
+
+    num_predict: Annotated[
+        OutputLimit | None | MISSING,
+        Field(
+            description="The most tokens to generate, for want of the route's own field; -1 is no limit of its own.",
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+
+
+class PromptLogprob(BaseModel):
+    """A token with its log probability at one place of the prompt."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    logprob: Annotated[
+        float,
+        Field(description='Its log probability; -9999 stands for minus infinity.'),
+    ]
+    rank: Annotated[
+        int, Field(description='One more than the number of likelier tokens.', ge=1)
+    ]
+    decoded_token: Annotated[str, Field(description='Its text.')]
+
+
+class ReplyTiming(BaseModel):
+    """How long the answer took."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    time_to_first_token_ms: Annotated[
+        float,
+        Field(description='Milliseconds from admission to the first token.', ge=0.0),
+    ]
+    decode_time_ms: Annotated[
+        float,
+        Field(description='Milliseconds from the first token to the last.', ge=0.0),
     ]
 
 
@@ -204,6 +453,126 @@ class Usage(BaseModel):
         CompletionTokensDetails | MISSING,
         Field(description='Parts of the completion count; chat only.'),
     ] = MISSING
+
+
+class ResponseFormatJSONSchema(BaseModel):
+    """JSON that matches a schema."""
+
+    type: Annotated[
+        Literal['json_schema'],
+        Field(
+            description='JSON that matches a schema.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ]
+    json_schema: Annotated[
+        OutputSchema,
+        Field(
+            description='The schema of the answer.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ]
+
+
+class StructuredOutputs(BaseModel):
+    """One constraint on the answer."""
+
+    json_: Annotated[
+        dict[str, Any] | str | None | MISSING,
+        Field(
+            alias='json',
+            description='A JSON Schema, as an object or as JSON text.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    regex: Annotated[
+        str | None | MISSING,
+        Field(
+            description='A regular expression that the whole answer must match.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    choice: Annotated[
+        Choices | None | MISSING,
+        Field(
+            description='The possible answers.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    grammar: Annotated[
+        str | None | MISSING,
+        Field(
+            description='A grammar in Lark.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    json_object: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='Any JSON object; false is no constraint.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    structural_tag: Annotated[
+        None | MISSING,
+        Field(
+            description='tags with a schema each are not available',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    whitespace_pattern: Annotated[
+        None | MISSING,
+        Field(
+            description='the server bounds the white space of JSON itself',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    disable_any_whitespace: Annotated[
+        Off | None | MISSING,
+        Field(
+            description='the server bounds the white space of JSON itself; only false is accepted',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    disable_additional_properties: Annotated[
+        Off | None | MISSING,
+        Field(
+            description='write additionalProperties into the schema; only false is accepted',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+
+
+PromptPosition = TypeAliasType(
+    "PromptPosition",
+    Annotated[
+        dict[Annotated[str, StringConstraints(pattern=r'^[0-9]+$')], PromptLogprob],
+        Field(
+            description='The token at one place and its most likely rivals, by token id.'
+        ),
+    ],
+)
+
+
+ResponseFormat = TypeAliasType(
+    "ResponseFormat",
+    Annotated[
+        ResponseFormatText | ResponseFormatJSONObject | ResponseFormatJSONSchema,
+        Field(description='The form of an answer.', discriminator='type'),
+    ],
+)
+
+
+PromptLogprobs = TypeAliasType(
+    "PromptLogprobs",
+    Annotated[
+        list[PromptPosition | None],
+        Field(
+            description='One entry for each prompt token; null where there is nothing to report, as for the first.'
+        ),
+    ],
+)
+"""One entry for each prompt token; null where there is nothing to report, as for the first."""
 
 
 class GenerationFields(BaseModel):
@@ -243,14 +612,14 @@ class GenerationFields(BaseModel):
     stop: Annotated[
         StopString | StopStrings | None | MISSING,
         Field(
-            description='Text or up to four texts that end the answer; the match is not returned.',
+            description='Text or up to four texts that end the answer; 4096 bytes together. The match is not returned, see include_stop_str_in_output.',
             json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
     stop_token_ids: Annotated[
         TokenStops | None | MISSING,
         Field(
-            description='Token ids that end the answer.',
+            description='Token ids that end the answer; not together with stop (vLLM).',
             json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
@@ -284,15 +653,16 @@ class GenerationFields(BaseModel):
     top_k: Annotated[
         int | None | MISSING,
         Field(
-            description='Sample from this many of the most likely tokens; 0 and -1 mean all.',
+            description='Sample from this many of the most likely tokens; 0 and -1 mean all (vLLM).',
             ge=-1,
             json_schema_extra={'disposition': 'honoured'},
+            le=2147483647,
         ),
     ] = MISSING
     min_p: Annotated[
         float | None | MISSING,
         Field(
-            description="Drop tokens below this share of the most likely token's probability.",
+            description="Drop tokens below this share of the most likely token's probability; 0 is off (vLLM).",
             ge=0.0,
             json_schema_extra={'disposition': 'honoured'},
             le=1.0,
@@ -319,7 +689,7 @@ class GenerationFields(BaseModel):
     repetition_penalty: Annotated[
         float | None | MISSING,
         Field(
-            description='Divides the positive and multiplies the negative logits of tokens seen so far; 1 is off.',
+            description='Divides the positive and multiplies the negative logits of tokens seen so far; 1 is off (vLLM).',
             gt=0.0,
             json_schema_extra={'disposition': 'honoured'},
             le=2.0,
@@ -335,7 +705,7 @@ class GenerationFields(BaseModel):
     min_tokens: Annotated[
         int | None | MISSING,
         Field(
-            description='No end-of-sequence or stop token before this many tokens.',
+            description='No end-of-sequence or stop token before this many tokens (vLLM).',
             ge=0,
             json_schema_extra={'disposition': 'honoured'},
         ),
@@ -343,7 +713,278 @@ class GenerationFields(BaseModel):
     ignore_eos: Annotated[
         bool | None | MISSING,
         Field(
-            description='Generate on past the end-of-sequence token.',
+            description='Generate on past the end-of-sequence token; not together with an output constraint (vLLM).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    repeat_penalty: Annotated[
+        float | None | MISSING,
+        Field(
+            description='Another name of repetition_penalty, which wins over it (llama.cpp).',
+            gt=0.0,
+            json_schema_extra={'disposition': 'honoured'},
+            le=2.0,
+        ),
+    ] = MISSING
+    top_n_sigma: Annotated[
+        float | None | MISSING,
+        Field(
+            description='Drop tokens whose logit is more than this many standard deviations below the highest; 0 and below are off (llama.cpp).',
+            ge=-1.0,
+            json_schema_extra={'disposition': 'honoured'},
+            le=1000.0,
+        ),
+    ] = MISSING
+    dry_multiplier: Annotated[
+        float | None | MISSING,
+        Field(
+            description='Strength of the DRY penalty on tokens that would make a text longer that occurred before; 0 is off (llama.cpp).',
+            ge=0.0,
+            json_schema_extra={'disposition': 'honoured'},
+            le=1000.0,
+        ),
+    ] = MISSING
+    dry_base: Annotated[
+        float | None | MISSING,
+        Field(
+            description='How fast the DRY penalty grows with the length of the repeat; 1.75 when absent (llama.cpp).',
+            ge=1.0,
+            json_schema_extra={'disposition': 'honoured'},
+            le=1000.0,
+        ),
+    ] = MISSING
+    dry_allowed_length: Annotated[
+        int | None | MISSING,
+        Field(
+            description='The shortest repeat, in tokens, that DRY penalizes; 2 when absent (llama.cpp).',
+            ge=1,
+            json_schema_extra={'disposition': 'honoured'},
+            le=2147483647,
+        ),
+    ] = MISSING
+    dry_sequence_breakers: Annotated[
+        SequenceBreakers | None | MISSING,
+        Field(
+            description='Texts that no DRY repeat goes across; line feed, colon, double quote and star when absent (llama.cpp).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    lz_penalty: Annotated[
+        float | None | MISSING,
+        Field(
+            description='Strength of a penalty on tokens that would repeat some of the last 256 tokens; it grows with the logarithm of the length; 0 is off (metrale).',
+            ge=0.0,
+            json_schema_extra={'disposition': 'honoured'},
+            le=1000.0,
+        ),
+    ] = MISSING
+    allowed_token_ids: Annotated[
+        AllowedTokenIds | None | MISSING,
+        Field(
+            description='The only tokens that may be generated (vLLM).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    bad_words: Annotated[
+        BadWords | None | MISSING,
+        Field(
+            description='Texts that may not be generated, with and without a space before them (vLLM).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    stop_token_sequences: Annotated[
+        TokenSequences | None | MISSING,
+        Field(
+            description='Sequences of token ids that end the answer; sixteen together with stop_token_ids, and not together with stop (Helios).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    include_stop_str_in_output: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='Return the text of the stop that ended the answer (vLLM).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    repetition_detection: Annotated[
+        RepetitionDetection | None | MISSING,
+        Field(
+            description="End an answer that repeats itself, with the finish reason length; the server's rule when absent (metrale, vLLM).",
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    max_time_ms: Annotated[
+        int | None | MISSING,
+        Field(
+            description='Milliseconds after which the answer ends where it is, with the finish reason length.',
+            ge=1,
+            json_schema_extra={'disposition': 'honoured'},
+            le=2147483647,
+        ),
+    ] = MISSING
+    t_max_predict_ms: Annotated[
+        int | None | MISSING,
+        Field(
+            description='Another name of max_time_ms, which wins over it; 0 and -1 are no limit (llama.cpp).',
+            ge=-1,
+            json_schema_extra={'disposition': 'honoured'},
+            le=2147483647,
+        ),
+    ] = MISSING
+    options: Annotated[
+        GenerationOptions | None | MISSING,
+        Field(
+            description="The output limit where Ollama's clients put it; other options are not read (Ollama).",
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    priority: Annotated[
+        int | None | MISSING,
+        Field(
+            description='Requests with a lower value run first, equal ones in order of arrival; 0 when absent (vLLM).',
+            ge=-9223372036854775808,
+            json_schema_extra={'disposition': 'honoured'},
+            le=9223372036854775807,
+        ),
+    ] = MISSING
+    best_of: Annotated[
+        int | None | MISSING,
+        Field(
+            description='Choices are not ranked, so it must equal n; beam search ranks, and takes n or more.',
+            ge=1,
+            json_schema_extra={'disposition': 'honoured'},
+            le=128,
+        ),
+    ] = MISSING
+    use_beam_search: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='Search for the likeliest answers instead of sampling; not in a stream (vLLM).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    num_beams: Annotated[
+        int | None | MISSING,
+        Field(
+            description='The width of the beam search, which more than 1 turns on (metrale).',
+            ge=1,
+            json_schema_extra={'disposition': 'honoured'},
+            le=8,
+        ),
+    ] = MISSING
+    length_penalty: Annotated[
+        float | None | MISSING,
+        Field(
+            description='Beam search ranks by log probability divided by length to this power; 1 when absent (vLLM).',
+            ge=-10.0,
+            json_schema_extra={'disposition': 'honoured'},
+            le=10.0,
+        ),
+    ] = MISSING
+    early_stopping: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='End the beam search as soon as there are enough finished answers (metrale).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    prompt_logprobs: Annotated[
+        int | None | MISSING,
+        Field(
+            description='Return the log probability of each prompt token with this many rivals; not in a stream (vLLM).',
+            ge=0,
+            json_schema_extra={'disposition': 'honoured'},
+            le=20,
+        ),
+    ] = MISSING
+    logprob_token_ids: Annotated[
+        ScoredTokenIds | None | MISSING,
+        Field(
+            description='Report these tokens at each place instead of the most likely ones; needs logprobs (vLLM).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    return_tokens_as_token_ids: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='Write the tokens of log probabilities as token_id:ID instead of their text (vLLM).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    return_token_ids: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='Return the token ids of the prompt and of the answer (vLLM).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    return_token_timestamps: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='Return the time of each token of the answer, in seconds since the request was admitted (Helios).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    response_format: Annotated[
+        ResponseFormat | None | MISSING,
+        Field(
+            description='Text, a JSON object, or JSON that matches a schema. A request has at most one output constraint.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    structured_outputs: Annotated[
+        StructuredOutputs | None | MISSING,
+        Field(
+            description='One constraint on the answer (vLLM).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    guided_json: Annotated[
+        dict[str, Any] | str | None | MISSING,
+        Field(
+            description='Another name of structured_outputs.json (older vLLM).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    guided_regex: Annotated[
+        str | None | MISSING,
+        Field(
+            description='Another name of structured_outputs.regex (older vLLM).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    guided_choice: Annotated[
+        Choices | None | MISSING,
+        Field(
+            description='Another name of structured_outputs.choice (older vLLM).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    guided_grammar: Annotated[
+        str | None | MISSING,
+        Field(
+            description='Another name of structured_outputs.grammar (older vLLM).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    json_schema: Annotated[
+        dict[str, Any] | str | None | MISSING,
+        Field(
+            description='A JSON Schema that the answer must match, as an object (llama.cpp) or as JSON text (SGLang).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    regex: Annotated[
+        str | None | MISSING,
+        Field(
+            description='A regular expression that the whole answer must match (SGLang).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    grammar: Annotated[
+        str | None | MISSING,
+        Field(
+            description="A grammar in Lark that the whole answer must match (Helios); llama.cpp's GBNF is not read.",
             json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
@@ -351,13 +992,6 @@ class GenerationFields(BaseModel):
         str | None | MISSING,
         Field(
             description='An account label with no meaning here.',
-            json_schema_extra={'disposition': 'ignored'},
-        ),
-    ] = MISSING
-    priority: Annotated[
-        int | None | MISSING,
-        Field(
-            description='Requests are scheduled in order of arrival.',
             json_schema_extra={'disposition': 'ignored'},
         ),
     ] = MISSING
@@ -375,6 +1009,13 @@ class GenerationFields(BaseModel):
             json_schema_extra={'disposition': 'ignored'},
         ),
     ] = MISSING
+    disable_mtp: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='Tokens are never drafted.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
     session_id: Annotated[
         str | None | MISSING,
         Field(
@@ -385,7 +1026,7 @@ class GenerationFields(BaseModel):
     cache_salt: Annotated[
         str | None | MISSING,
         Field(
-            description='The prompt shares cached prefixes only with prompts of the same salt.',
+            description='The prompt shares cached prefixes only with prompts of the same salt (vLLM).',
             json_schema_extra={'disposition': 'honoured'},
             max_length=1024,
             min_length=1,
@@ -408,6 +1049,13 @@ class GenerationFields(BaseModel):
         int | None | MISSING,
         Field(
             description='The scheduler chooses the slot.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+    guided_decoding_backend: Annotated[
+        str | None | MISSING,
+        Field(
+            description='One engine makes all output constraints.',
             json_schema_extra={'disposition': 'ignored'},
         ),
     ] = MISSING
@@ -446,48 +1094,6 @@ class GenerationFields(BaseModel):
             json_schema_extra={'disposition': 'ignored'},
         ),
     ] = MISSING
-    length_penalty: Annotated[
-        float | None | MISSING,
-        Field(
-            description='Belongs to beam search, which is off.',
-            json_schema_extra={'disposition': 'ignored'},
-        ),
-    ] = MISSING
-    early_stopping: Annotated[
-        bool | str | None | MISSING,
-        Field(
-            description='Belongs to beam search, which is off.',
-            json_schema_extra={'disposition': 'ignored'},
-        ),
-    ] = MISSING
-    dry_base: Annotated[
-        float | None | MISSING,
-        Field(
-            description='Shapes the DRY penalty, which is off.',
-            json_schema_extra={'disposition': 'ignored'},
-        ),
-    ] = MISSING
-    dry_allowed_length: Annotated[
-        int | None | MISSING,
-        Field(
-            description='Shapes the DRY penalty, which is off.',
-            json_schema_extra={'disposition': 'ignored'},
-        ),
-    ] = MISSING
-    dry_penalty_last_n: Annotated[
-        int | None | MISSING,
-        Field(
-            description='Shapes the DRY penalty, which is off.',
-            json_schema_extra={'disposition': 'ignored'},
-        ),
-    ] = MISSING
-    dry_sequence_breakers: Annotated[
-        list[Any] | None | MISSING,
-        Field(
-            description='Shapes the DRY penalty, which is off.',
-            json_schema_extra={'disposition': 'ignored'},
-        ),
-    ] = MISSING
     mm_payload: Annotated[
         str | None | MISSING,
         Field(
@@ -509,83 +1115,6 @@ class GenerationFields(BaseModel):
             json_schema_extra={'disposition': 'ignored'},
         ),
     ] = MISSING
-    response_format: Annotated[
-        ResponseFormatText | None | MISSING,
-        Field(
-            description='structured output is not available yet; only the type text is accepted',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    structured_outputs: Annotated[
-        None | MISSING,
-        Field(
-            description='structured output is not available yet',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    guided_json: Annotated[
-        None | MISSING,
-        Field(
-            description='structured output is not available yet',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    guided_regex: Annotated[
-        None | MISSING,
-        Field(
-            description='structured output is not available yet',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    guided_choice: Annotated[
-        None | MISSING,
-        Field(
-            description='structured output is not available yet',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    guided_grammar: Annotated[
-        None | MISSING,
-        Field(
-            description='structured output is not available yet',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    json_schema: Annotated[
-        None | MISSING,
-        Field(
-            description='structured output is not available yet',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    grammar: Annotated[
-        None | MISSING,
-        Field(
-            description='output grammars are not available yet',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    regex: Annotated[
-        None | MISSING,
-        Field(
-            description='output grammars are not available yet',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    ebnf: Annotated[
-        None | MISSING,
-        Field(
-            description='output grammars are not available yet',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    structural_tag: Annotated[
-        None | MISSING,
-        Field(
-            description='output grammars are not available yet',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
     stop_regex: Annotated[
         None | MISSING,
         Field(
@@ -593,32 +1122,77 @@ class GenerationFields(BaseModel):
             json_schema_extra={'disposition': 'refused'},
         ),
     ] = MISSING
-    stop_token_sequences: Annotated[
-        list[Any] | None | MISSING,
+    skip_special_tokens: Annotated[
+        On | None | MISSING,
         Field(
-            description='sequences of stop tokens are not available yet; use stop or stop_token_ids',
+            description='special tokens are never part of the returned text; only true is accepted',
             json_schema_extra={'disposition': 'refused'},
-            max_length=0,
         ),
     ] = MISSING
-    include_stop_str_in_output: Annotated[
+    dry_penalty_last_n: Annotated[
+        int | None | MISSING,
+        Field(
+            description='DRY always looks at the whole sequence; only -1 is accepted',
+            ge=-1,
+            json_schema_extra={'disposition': 'refused'},
+            le=-1,
+        ),
+    ] = MISSING
+    ebnf: Annotated[
+        None | MISSING,
+        Field(
+            description='grammars are written in Lark; use grammar',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    structural_tag: Annotated[
+        None | MISSING,
+        Field(
+            description='tags with a schema each are not available',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    guided_json_object: Annotated[
         Off | None | MISSING,
         Field(
-            description='the matched stop text is never returned',
+            description='the field is structured_outputs.json_object here; only false is accepted',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    guided_whitespace_pattern: Annotated[
+        None | MISSING,
+        Field(
+            description='the server bounds the white space of JSON itself',
             json_schema_extra={'disposition': 'refused'},
         ),
     ] = MISSING
     no_stop_trim: Annotated[
         Off | None | MISSING,
         Field(
-            description='the matched stop text is never returned',
+            description='the field is named include_stop_str_in_output here; only false is accepted',
             json_schema_extra={'disposition': 'refused'},
         ),
     ] = MISSING
-    skip_special_tokens: Annotated[
-        On | None | MISSING,
+    suppress_tool_call: Annotated[
+        Off | None | MISSING,
         Field(
-            description='special tokens are never part of the returned text; only true is accepted',
+            description='tool calls are not available yet; only false is accepted',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    n_probs: Annotated[
+        int | None | MISSING,
+        Field(
+            description='log probabilities are asked for with logprobs; only 0 is accepted',
+            ge=0,
+            json_schema_extra={'disposition': 'refused'},
+            le=0,
+        ),
+    ] = MISSING
+    return_prompt_token_ids: Annotated[
+        Off | None | MISSING,
+        Field(
+            description='prompt token ids come with return_token_ids; only false is accepted',
             json_schema_extra={'disposition': 'refused'},
         ),
     ] = MISSING
@@ -643,58 +1217,6 @@ class GenerationFields(BaseModel):
             ge=-1,
             json_schema_extra={'disposition': 'refused'},
             le=-1,
-        ),
-    ] = MISSING
-    max_time_ms: Annotated[
-        int | None | MISSING,
-        Field(
-            description='deadlines are not available yet; only 0 is accepted',
-            ge=0,
-            json_schema_extra={'disposition': 'refused'},
-            le=0,
-        ),
-    ] = MISSING
-    t_max_predict_ms: Annotated[
-        int | None | MISSING,
-        Field(
-            description='deadlines are not available yet; only 0 and -1 are accepted',
-            ge=-1,
-            json_schema_extra={'disposition': 'refused'},
-            le=0,
-        ),
-    ] = MISSING
-    n_predict: Annotated[
-        int | None | MISSING,
-        Field(
-            description='the limit is named max_tokens here; only -1 is accepted',
-            ge=-1,
-            json_schema_extra={'disposition': 'refused'},
-            le=-1,
-        ),
-    ] = MISSING
-    bad_words: Annotated[
-        list[Any] | None | MISSING,
-        Field(
-            description='word bans are not available yet',
-            json_schema_extra={'disposition': 'refused'},
-            max_length=0,
-        ),
-    ] = MISSING
-    allowed_token_ids: Annotated[
-        list[Any] | None | MISSING,
-        Field(
-            description='limiting the vocabulary is not available yet',
-            json_schema_extra={'disposition': 'refused'},
-            max_length=0,
-        ),
-    ] = MISSING
-    top_n_sigma: Annotated[
-        float | None | MISSING,
-        Field(
-            description='this filter is not available yet; only 0 and below are accepted',
-            ge=-1.0,
-            json_schema_extra={'disposition': 'refused'},
-            le=0.0,
         ),
     ] = MISSING
     typical_p: Annotated[
@@ -740,40 +1262,6 @@ class GenerationFields(BaseModel):
             json_schema_extra={'disposition': 'refused'},
         ),
     ] = MISSING
-    repeat_penalty: Annotated[
-        float | None | MISSING,
-        Field(
-            description='the penalty is named repetition_penalty here; only 1 is accepted',
-            ge=1.0,
-            json_schema_extra={'disposition': 'refused'},
-            le=1.0,
-        ),
-    ] = MISSING
-    dry_multiplier: Annotated[
-        float | None | MISSING,
-        Field(
-            description='the DRY penalty is not available yet; only 0 is accepted',
-            ge=0.0,
-            json_schema_extra={'disposition': 'refused'},
-            le=0.0,
-        ),
-    ] = MISSING
-    lz_penalty: Annotated[
-        float | None | MISSING,
-        Field(
-            description='the LZ penalty is not available yet; only 0 is accepted',
-            ge=0.0,
-            json_schema_extra={'disposition': 'refused'},
-            le=0.0,
-        ),
-    ] = MISSING
-    repetition_detection: Annotated[
-        None | MISSING,
-        Field(
-            description='loop detection is not available yet',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
     custom_logit_processor: Annotated[
         None | MISSING,
         Field(
@@ -795,22 +1283,6 @@ class GenerationFields(BaseModel):
             json_schema_extra={'disposition': 'refused'},
         ),
     ] = MISSING
-    use_beam_search: Annotated[
-        Off | None | MISSING,
-        Field(
-            description='beam search is not available; only false is accepted',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    num_beams: Annotated[
-        int | None | MISSING,
-        Field(
-            description='beam search is not available; only 1 is accepted',
-            ge=1,
-            json_schema_extra={'disposition': 'refused'},
-            le=1,
-        ),
-    ] = MISSING
     watermarking: Annotated[
         Off | None | MISSING,
         Field(
@@ -825,62 +1297,10 @@ class GenerationFields(BaseModel):
             json_schema_extra={'disposition': 'refused'},
         ),
     ] = MISSING
-    prompt_logprobs: Annotated[
-        None | MISSING,
-        Field(
-            description='log probabilities are not available yet',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    logprob_token_ids: Annotated[
-        list[Any] | None | MISSING,
-        Field(
-            description='log probabilities are not available yet',
-            json_schema_extra={'disposition': 'refused'},
-            max_length=0,
-        ),
-    ] = MISSING
-    n_probs: Annotated[
-        int | None | MISSING,
-        Field(
-            description='log probabilities are not available yet; only 0 is accepted',
-            ge=0,
-            json_schema_extra={'disposition': 'refused'},
-            le=0,
-        ),
-    ] = MISSING
-    return_tokens_as_token_ids: Annotated[
-        Off | None | MISSING,
-        Field(
-            description='log probabilities are not available yet; only false is accepted',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    return_token_ids: Annotated[
-        Off | None | MISSING,
-        Field(
-            description='token ids are not returned yet; only false is accepted',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    return_prompt_token_ids: Annotated[
-        Off | None | MISSING,
-        Field(
-            description='token ids are not returned yet; only false is accepted',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
     return_token_offsets: Annotated[
         Off | None | MISSING,
         Field(
             description='token offsets are not returned; only false is accepted',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    return_token_timestamps: Annotated[
-        Off | None | MISSING,
-        Field(
-            description='token times are not returned yet; only false is accepted',
             json_schema_extra={'disposition': 'refused'},
         ),
     ] = MISSING

@@ -11,8 +11,8 @@ Matrix_contra = TypeVar("Matrix_contra", contravariant=True)
 class Ops(Protocol[Array, Matrix_contra]):
     """The operations of one step; `Array` is a device's tensor, `Matrix_contra` its packed weight.
 
-    A step has N rows of B sequences, of which R rows want logits. The step's own tables (ids,
-    positions, pages) are inside: a model passes activations and weights only.
+    A step has N rows of B sequences. The step's own tables (ids, positions, pages) are inside: a
+    model passes activations and weights only.
     """
 
     def embed(self, table: Array) -> Array:
@@ -38,6 +38,3 @@ class Ops(Protocol[Array, Matrix_contra]):
 
     def silu_mul(self, gate_up: Array) -> Array:
         """Return silu(gate) * up [N, intermediate] of the halves of [N, 2 * intermediate]."""
-
-    def logit_rows(self, x: Array) -> Array:
-        """Return the R rows of x [N, hidden] whose logits are sampled."""

@@ -12,13 +12,22 @@ import torch
 from torch import Tensor
 
 from engine.backend.attention import Heads, exact_row_multiple
-from engine.backend.backend import PAGE_TOKENS, Int64, ModelShape, Progress, StepPlan
+from engine.backend.backend import (
+    PAGE_TOKENS,
+    Int64,
+    ModelShape,
+    Progress,
+    StepPlan,
+    StepResult,
+)
 from engine.backend.linear import Linear, packing_is_exact
 from engine.backend.sampling import sample
+from engine.backend.scores import SLAB_ROWS, sampled_scores, score
 from engine.backend.torch_ops import KvPool, Rotations, TorchStep
 from engine.model.decoder import Decoder
 from engine.model.shape import Shape
 from engine.model.weights import load_decoder, open_checkpoint, rotary_frequencies
+from engine.types import TokenScore
 
 Dtype = Literal["auto", "fp32", "bf16"]
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -87,16 +96,38 @@ class TorchReference:
         with torch.inference_mode():
             self._pool.clear_page(0)
 
-    def run(self, plan: StepPlan) -> Int64:
-        """Compute the step and return the R next tokens; raises `FailedRows`."""
+    def run(self, plan: StepPlan) -> StepResult:
+        """Compute the step, sample its sampled rows and score what the plan wants scored."""
         with torch.inference_mode():
-            return sample(self.logits(plan), plan)
+            step = self._step(plan)
+            hidden = self._decoder.forward(step)  # [N, hidden]
+            logits = self._logits(step, hidden, plan.logit_rows)  # [R, vocab]
+            tokens, failed = sample(logits, plan)
+            scores = sampled_scores(logits, plan, tokens, failed)
+            return StepResult(tokens, scores, self._prompt_scores(step, hidden, plan), failed)
 
     def logits(self, plan: StepPlan) -> Tensor:
         """Compute the step and return the logits of its sampled rows, fp32 [R, vocab]."""
         with torch.inference_mode():
-            step = TorchStep(plan, self._model, self._heads, self._pool, self._rotations)
-            return self._decoder.forward(step).float()
+            step = self._step(plan)
+            return self._logits(step, self._decoder.forward(step), plan.logit_rows)
+
+    def _step(self, plan: StepPlan) -> TorchStep:
+        return TorchStep(plan, self._model, self._heads, self._pool, self._rotations)
+
+    def _logits(self, step: TorchStep, hidden: Tensor, rows: Int64) -> Tensor:
+        """Logits, fp32 [len(rows), vocab], of some rows of hidden [N, hidden]."""
+        chosen = hidden.index_select(0, torch.from_numpy(rows))
+        return self._decoder.logits(step, chosen).float()
+
+    def _prompt_scores(self, step: TorchStep, hidden: Tensor, plan: StepPlan) -> list[TokenScore]:
+        """Score the S score rows, a slab at a time: a prompt's logits would fill the memory."""
+        scores: list[TokenScore] = []
+        for start in range(0, len(plan.score_rows), SLAB_ROWS):
+            slab = slice(start, start + SLAB_ROWS)
+            logits = self._logits(step, hidden, plan.score_rows[slab])
+            scores += score(logits, plan.score_targets[slab], plan.score_top[slab])
+        return scores
 
     def open_sequence(self, key: int, text: str) -> None:
         """Nothing to keep: a plan says all about its sequences."""
@@ -172,4 +203,13 @@ def _warm_up_plan(rows: int) -> StepPlan:
         seen_indptr=np.zeros(2, np.int32),
         seen_ids=none,
         seen_counts=none.astype(np.int32),
+        top_n_sigma=zeros,
+        mask_rows=np.full(1, -1, np.int32),
+        masks=np.zeros((0, 0), np.uint32),
+        logprob_top=np.full(1, -1, np.int32),
+        logprob_indptr=np.zeros(2, np.int32),
+        logprob_ids=none,
+        score_rows=none,
+        score_targets=none,
+        score_top=none.astype(np.int32),
     )

@@ -1,8 +1,9 @@
 """Draws the next tokens in torch; a row's token depends on its own logits, seed and position only.
 
-Transforms apply in vLLM's order: bias and bans, repetition, frequency and presence penalties,
-temperature, min-p, top-k, top-p, one draw. No row is sorted: the largest 64 tokens decide almost
-always, then the largest 1,024, and the whole vocabulary only when a limit lets more of it through.
+Transforms apply in vLLM's order: mask, bias and bans, repetition, frequency and presence penalties,
+top-n-sigma, temperature, min-p, top-k, top-p, one draw. No row is sorted: the largest 64 tokens
+decide almost always, then the largest 1,024, and the whole vocabulary only when a limit lets more
+of it through.
 """
 
 from __future__ import annotations
@@ -12,18 +13,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engine.backend.backend import FailedRows, Int64, StepPlan, UInt64
+from engine.backend.backend import Int64, StepPlan, UInt64
 
 CANDIDATES = (64, 1024)
 GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 
-def sample(logits: Tensor, plan: StepPlan) -> Int64:
-    """Return one token for each row of fp32 logits [R, vocab], which are left as they are.
+def sample(logits: Tensor, plan: StepPlan) -> tuple[Int64, dict[int, str]]:
+    """Return a token [R] for each row of fp32 logits [R, vocab], which are left as they are.
 
-    Raises `FailedRows` for rows without a token to choose: all banned, or logits that are NaN.
+    Rows without a token to choose (all banned, or logits that are not finite) are in the second
+    result with the reason; their tokens mean nothing.
     """
-    logits = _penalised(logits, plan)
+    logits = _penalised(_masked(logits, plan), plan)
     best, tokens = logits.max(-1)  # [R]; the lowest id of equals
     failed = _failures(best)
     drawn = torch.from_numpy(plan.temperature > 0)
@@ -32,10 +34,7 @@ def sample(logits: Tensor, plan: StepPlan) -> Int64:
     rows = drawn.nonzero()[:, 0]  # [rows that are not greedy]
     if len(rows):
         tokens[rows] = _draw(logits[rows], best[rows], plan, rows.numpy())
-    result: Int64 = tokens.numpy()
-    if failed:
-        raise FailedRows(result, failed)
-    return result
+    return tokens.numpy(), failed
 
 
 def uniforms(seeds: UInt64, positions: Int64) -> NDArray[np.float64]:
@@ -59,6 +58,21 @@ def _failures(best: Tensor) -> dict[int, str]:
         banned = bool(best[row] == -torch.inf)
         failed[row] = "every token is banned" if banned else "the model returned no finite logits"
     return failed
+
+
+def _masked(logits: Tensor, plan: StepPlan) -> Tensor:
+    """Ban what the rows' masks leave out, tokens behind a mask's end too; copies only then."""
+    rows = np.flatnonzero(plan.mask_rows >= 0)
+    if not len(rows):
+        return logits
+    logits = logits.clone()
+    masks = plan.masks[plan.mask_rows[rows]]  # [rows, words]
+    bits = np.unpackbits(masks.astype("<u4").view(np.uint8), axis=1, bitorder="little")
+    banned = torch.from_numpy(bits[:, : logits.shape[1]] == 0)  # [rows, at most vocab]
+    for row, own in zip(rows.tolist(), banned, strict=True):
+        logits[row, : len(own)].masked_fill_(own, -torch.inf)
+        logits[row, len(own) :] = -torch.inf
+    return logits
 
 
 def _penalised(logits: Tensor, plan: StepPlan) -> Tensor:
@@ -101,6 +115,7 @@ def _csr_rows(indptr: NDArray[np.int32]) -> NDArray[np.int64]:
 def _draw(logits: Tensor, best: Tensor, plan: StepPlan, rows: NDArray[np.int64]) -> Tensor:
     """Draw a token for rows of logits [S, vocab], which are `rows` of the plan."""
     temperature = torch.from_numpy(plan.temperature[rows])[:, None]
+    _cut_below_sigma(logits, best, plan.top_n_sigma[rows])
     scaled = (logits - best[:, None]).div_(temperature)  # at most 0: a tiny temperature is safe
     chances = torch.softmax(scaled, -1)  # [S, vocab]
     limits = _Limits(plan, rows)
@@ -116,6 +131,18 @@ def _draw(logits: Tensor, best: Tensor, plan: StepPlan, rows: NDArray[np.int64])
             tokens[pending[done]] = found[done]
             pending = pending[~done]
     return tokens
+
+
+def _cut_below_sigma(logits: Tensor, best: Tensor, sigmas: NDArray[np.float32]) -> None:
+    """Ban, in place, logits [S, vocab] that lie more than n standard deviations below the best.
+
+    As in llama.cpp, the deviation is the population's: the root of the mean squared deviation of
+    the row's finite logits. Row by row, since torch sums a lone row in another order than several.
+    """
+    for row in np.flatnonzero(sigmas > 0).tolist():
+        line = logits[row]
+        deviation = line[line.isfinite()].double().std(correction=0)
+        line.masked_fill_(line < best[row] - float(sigmas[row]) * deviation, -torch.inf)
 
 
 class _Limits:
@@ -138,7 +165,7 @@ def _draw_limited(
     through than are known here. Equals are taken by the lower id. As the cut may run through a
     run of equals, only tokens above the last candidate's chance count as known.
     """
-    values, ids = _largest(chances, size)  # [S, K]
+    values, ids = largest(chances, size)  # [S, K]
     whole = values.shape[1] == chances.shape[1]
     last = values[:, -1:]  # [S, 1]
     known = torch.ones_like(values, dtype=torch.bool) if whole else values > last
@@ -158,8 +185,11 @@ def _draw_limited(
     return done[:, 0] | whole, ids.gather(1, places[:, None])[:, 0]
 
 
-def _largest(chances: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Return the `size` largest chances of each row and their ids, equals by rising id."""
+def largest(chances: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Return the `size` largest of each row [S, vocab] and their ids, equals by rising id.
+
+    Where the cut runs through a run of equals, any of them may be missing.
+    """
     if size >= chances.shape[1]:
         values, ids = torch.sort(chances, dim=-1, descending=True, stable=True)
         return values, ids

@@ -68,7 +68,6 @@ class TorchStep:
         self._shape = shape
         self._pool = pool
         self._ids = torch.from_numpy(plan.ids)
-        self._logit_rows = torch.from_numpy(plan.logit_rows)
         positions = torch.from_numpy(plan.positions)
         cosines, sines = rotations.cosines[positions], rotations.sines[positions]
         self._cosines = torch.cat([cosines, cosines], 1)[:, None]  # [N, 1, D]
@@ -118,6 +117,3 @@ class TorchStep:
         if len(gate) <= rows:
             return F.silu(gate).mul_(up)
         return torch.cat([F.silu(part) for part in gate.split(rows)]).mul_(up)
-
-    def logit_rows(self, x: Tensor) -> Tensor:
-        return x.index_select(0, self._logit_rows)

@@ -33,7 +33,7 @@ class Decoder(Generic[Array, Matrix]):
     head: Matrix  # [vocab, hidden]
 
     def forward(self, ops: Ops[Array, Matrix]) -> Array:
-        """Compute one step and return the logits [R, vocab] of the rows that want them."""
+        """Compute one step and return its rows [N, hidden] as `logits` takes them."""
         x = ops.embed(self.embedding)  # [N, hidden]
         for index, layer in enumerate(self.layers):
             q, k, v = ops.rope(ops.linear(ops.rms_norm(x, layer.attention_norm), layer.qkv))
@@ -41,4 +41,11 @@ class Decoder(Generic[Array, Matrix]):
             x = ops.linear(ops.attention(index, q), layer.attention_output, residual=x)
             gate_up = ops.linear(ops.rms_norm(x, layer.mlp_norm), layer.gate_up)
             x = ops.linear(ops.silu_mul(gate_up), layer.down, residual=x)
-        return ops.linear(ops.rms_norm(ops.logit_rows(x), self.norm), self.head)
+        return x
+
+    def logits(self, ops: Ops[Array, Matrix], rows: Array) -> Array:
+        """Return the logits [R, vocab] of some rows [R, hidden] of `forward`.
+
+        The head is a fifth of a small model: it is for the rows alone whose logits somebody wants.
+        """
+        return ops.linear(ops.rms_norm(rows, self.norm), self.head)
