@@ -120,10 +120,10 @@ class EngineLoop:
             tokens = self.backend.run(build_plan(slices))
         except FailedRows as error:
             tokens, failed = error.tokens, error.failed
-        except Exception as error:  # a broken step must not take the other requests down
+        except Exception:  # a broken step must not take the other requests down
             log.exception("a step failed")
             for piece in slices:
-                self._finish(piece.sequence, FinishCause.FAILED, str(error), message)
+                self._finish(piece.sequence, FinishCause.FAILED, "the engine failed", message)
             return
         self._steps += 1
         row = 0
