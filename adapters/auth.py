@@ -51,7 +51,7 @@ class Keys:
         found: str | None = None
         for candidate in given:  # every key is compared, so that time tells nothing
             for key, name in self._tenants.items():
-                if hmac.compare_digest(key, candidate.encode()):
+                if hmac.compare_digest(key, candidate.encode("latin-1", "replace")):
                     found = name
         if found is None:
             message = "a valid API key is needed: Authorization: Bearer KEY"

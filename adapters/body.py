@@ -13,6 +13,8 @@ from starlette.requests import ClientDisconnect, Request
 from adapters.envelope import HttpError
 from engine.errors import RequestError
 
+_MOST_DIGITS = 400
+_ZSTD_WINDOW = 8 * 1024 * 1024
 _EXACT = 2**53  # integral floats up to here are the integer they show
 
 
@@ -63,19 +65,38 @@ def decompress(body: bytes, encodings: str, limit: int) -> bytes:
 
 
 def parse(body: bytes) -> object:
-    """Strict JSON (RFC 8259). Raises RequestError for what is not.
+    """Strict JSON in UTF-8 (RFC 8259). Raises RequestError for what is not.
 
     `7.0` becomes 7, since JSON Schema calls it an integer; NaN, Infinity and halves of surrogate
     pairs are refused, since no reply could carry them.
     """
     try:
-        value: object = json.loads(body, parse_float=_number, parse_constant=_refuse)
-        if b"\\u" in body:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _invalid_json(f"it is not UTF-8 at byte {error.start}") from None
+    try:
+        value: object = json.loads(
+            text, parse_int=_integer, parse_float=_number, parse_constant=_refuse
+        )
+        if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as error:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise RequestError(f"the body is not valid JSON: {reason}", code="invalid_json") from None
+    except UnicodeEncodeError:
+        raise _invalid_json("it escapes half of a surrogate pair") from None
+    except RecursionError:
+        raise _invalid_json("it is nested too deeply") from None
+    except ValueError as error:
+        raise _invalid_json(str(error)) from None
     return value
+
+
+def _invalid_json(reason: str) -> RequestError:
+    return RequestError(f"the body is not valid JSON: {reason}", code="invalid_json")
+
+
+def _integer(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise ValueError(f"{text[:20]}... has too many digits")
+    return int(text)
 
 
 def _number(text: str) -> float:
@@ -93,20 +114,25 @@ def _too_large(limit: int) -> HttpError:
     return HttpError(413, f"the body is larger than {limit} bytes", code="request_too_large")
 
 
-def _inflate(body: bytes, limit: int, window_bits: int) -> bytes:
-    decoder = zlib.decompressobj(window_bits)
-    result = decoder.decompress(body, limit + 1)
-    if not decoder.eof and len(result) <= limit:
-        raise EOFError
-    return result
-
-
 def _gzip(body: bytes, limit: int) -> bytes:
-    return _inflate(body, limit, 16 + zlib.MAX_WBITS)
+    """All members of a gzip file (RFC 1952)."""
+    result = b""
+    while True:
+        decoder = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        result += decoder.decompress(body, limit + 1 - len(result))
+        if len(result) > limit or (decoder.eof and not decoder.unused_data):
+            return result
+        if not decoder.eof:
+            raise EOFError
+        body = decoder.unused_data
 
 
 def _deflate(body: bytes, limit: int) -> bytes:
-    return _inflate(body, limit, zlib.MAX_WBITS)
+    decoder = zlib.decompressobj()
+    result = decoder.decompress(body, limit + 1)
+    if len(result) <= limit and (not decoder.eof or decoder.unused_data):
+        raise EOFError
+    return result
 
 
 def _brotli(body: bytes, limit: int) -> bytes:
@@ -120,8 +146,23 @@ def _brotli(body: bytes, limit: int) -> bytes:
 
 
 def _zstd(body: bytes, limit: int) -> bytes:
-    with zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(body) as reader:
-        return reader.read(limit + 1)
+    """All frames of zstd data (RFC 8878), with the windows that RFC 9659 allows.
+
+    The reader bounds the result but does not tell a cut frame from a whole one; the second pass,
+    whose result is known to be small, does.
+    """
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+    with decompressor.stream_reader(body, read_across_frames=True) as reader:
+        result = reader.read(limit + 1)
+    while len(result) <= limit:
+        frame = decompressor.decompressobj()
+        frame.decompress(body)
+        if not frame.eof:
+            raise EOFError
+        if not frame.unused_data:
+            break
+        body = frame.unused_data
+    return result
 
 
 _DECODERS: dict[str, Callable[[bytes, int], bytes]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -31,6 +32,8 @@ from engine.types import (
     Usage,
 )
 from generated.shared import GenerationFields, StreamOptions
+
+log = logging.getLogger("heliograph.api")
 
 T = TypeVar("T")
 MAX_STOP_BYTES = 4096
@@ -224,6 +227,8 @@ async def guarded(events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, 
         async for item in events:
             yield item
     except Exception as error:  # the status is already sent
+        if not isinstance(error, GenerationFailed):
+            log.exception("a stream failed")
         yield sse.data(openai_body(error))
     finally:
         await events.aclose()

@@ -55,20 +55,21 @@ async def docs(call: Call) -> Response:
 
 def prefers_json(accept: str) -> bool:
     """Whether an Accept header gives JSON a higher quality than text; a tie goes to the earlier."""
-    best = {"json": (0.0, 0), "text": (0.0, 0)}
-    for place, item in enumerate(accept.split(",")):
+    given: dict[str, tuple[float, int]] = {}
+    for place, item in enumerate(accept.lower().split(",")):
         media_range, *parameters = (part.strip() for part in item.split(";"))
         quality = 1.0
         for parameter in parameters:
             if found := re.fullmatch(r"q=([01](?:\.\d{0,3})?)", parameter):
                 quality = float(found[1])
-        for kind, ranges in (
-            ("json", ("application/json", "application/*")),
-            ("text", ("text/plain", "text/*", "*/*")),
-        ):
-            if media_range in ranges:
-                best[kind] = max(best[kind], (quality, -place))
-    return best["json"] > best["text"]
+        given.setdefault(media_range, (quality, -place))
+
+    def preference(media_type: str) -> tuple[float, int]:
+        """The most specific range decides (RFC 9110, section 12.5.1)."""
+        ranges = (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
+        return next((given[name] for name in ranges if name in given), (0.0, 0))
+
+    return preference("application/json") > preference("text/plain")
 
 
 def snapshot(service: Service) -> dict[str, object]:

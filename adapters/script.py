@@ -57,6 +57,10 @@ def _reply(entry: dict[str, Any], tokenizer: Tokenizer) -> Reply:
         match=entry.get("match"),
         delay=float(entry.get("delay_ms", 0)) / 1000,
         prefill_delay=float(entry.get("prefill_delay_ms", 0)) / 1000,
-        fail_after=entry.get("fail_after"),
-        crash_after=entry.get("crash_after"),
+        fail_after=_count(entry, "fail_after"),
+        crash_after=_count(entry, "crash_after"),
     )
+
+
+def _count(entry: dict[str, Any], key: str) -> int | None:
+    return None if entry.get(key) is None else int(entry[key])

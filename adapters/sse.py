@@ -45,6 +45,7 @@ class EventStream(Response):
         self._silence = silence
         self._close = close
         self._last = time.monotonic()
+        self._gone = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
@@ -56,10 +57,8 @@ class EventStream(Response):
         try:
             await sender
         except asyncio.CancelledError:
-            if not sender.done():  # the server stops this request, not the client
+            if not self._gone:  # the server stops this request, not the client
                 sender.cancel()
-                raise
-            if not sender.cancelled():
                 raise
         finally:
             for watcher in watchers:
@@ -87,4 +86,5 @@ class EventStream(Response):
     async def _wait_for_disconnect(self, receive: Receive, sender: asyncio.Task[None]) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
+        self._gone = True
         sender.cancel()

@@ -12,6 +12,31 @@ from engine.errors import RequestError
 
 Model = TypeVar("Model", bound=BaseModel)
 _MOST_REASONS = 3
+_MOST_SHOWN = 40  # characters of a client's value in a message
+
+_TYPES = {
+    "string_type": "a string",
+    "int_type": "an integer",
+    "int_from_float": "an integer",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "none_required": "null",
+    "finite_number": "a finite number",
+}
+_BOUNDS = {
+    "greater_than": "greater than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+    "string_too_short": "at least {min_length} characters long",
+    "string_too_long": "at most {max_length} characters long",
+    "string_pattern_mismatch": "text of the form {pattern}",
+    "multiple_of": "a multiple of {multiple_of}",
+}
 
 
 def validate(model: type[Model], value: object) -> Model:
@@ -21,42 +46,62 @@ def validate(model: type[Model], value: object) -> Model:
     try:
         return model.model_validate(value, strict=True)
     except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False)
-    location = problems[0]["loc"]
-    param = _param(location, value, problems[0])
-    refused = _refused_field(model, location)
+        problems = error.errors(include_url=False)
+    placed = [(_path(problem, value), problem) for problem in problems]
+    # Of a union's branches, the one that got furthest into the body is the one that was meant.
+    path, worst = max(placed, key=lambda item: len(item[0]))
+    param = "".join(path).lstrip(".")
+    refused = _refused_field(model, worst["loc"])
     if refused is not None:
         name, field = refused
         message = f"`{name}` is not supported: {field.description}"
         raise RequestError(message, param, "unsupported_parameter")
-    reasons = list(
-        dict.fromkeys(
-            problem["msg"]
-            for problem in problems
-            if _param(problem["loc"], value, problem) == param
-        )
-    )
-    if problems[0]["type"] == "missing":
+    if worst["type"] in ("missing", "union_tag_not_found"):
         raise RequestError(f"`{param}` is required", param, "missing_required_parameter")
-    raise RequestError(f"`{param}`: {' or '.join(reasons[:_MOST_REASONS])}", param)
+    reasons = dict.fromkeys(_reason(problem) for other, problem in placed if other == path)
+    raise RequestError(f"`{param}` {' or '.join(list(reasons)[:_MOST_REASONS])}", param)
 
 
-def _param(location: Sequence[int | str], body: object, problem: Any) -> str:
-    """The path into the body, as in `messages[0].content`; pydantic's own steps are left out."""
-    path = ""
+def _path(problem: Any, body: object) -> list[str]:
+    """The steps into the body, as in `.messages`, `[0]`, `.content`, without pydantic's own."""
+    path: list[str] = []
     here = body
+    location = problem["loc"]
     for place, step in enumerate(location):
         if isinstance(step, int) and isinstance(here, list) and step < len(here):
-            path += f"[{step}]"
+            path.append(f"[{step}]")
             here = here[step]
         elif isinstance(step, str) and isinstance(here, dict):
             last = place == len(location) - 1
             if step in here or (last and problem["type"] == "missing"):
-                path += f".{step}" if path else step
+                path.append(f".{_shown(step)}")
                 here = here.get(step)
     if problem["type"].startswith("union_tag"):
-        path += "." + str(problem["ctx"]["discriminator"]).strip("'")
+        path.append("." + str(problem["ctx"]["discriminator"]).strip("'"))
     return path
+
+
+def _reason(problem: Any) -> str:
+    """One problem in plain words."""
+    kind, details = problem["type"], problem.get("ctx", {})
+    if kind in _TYPES:
+        return f"must be {_TYPES[kind]}"
+    if kind in _BOUNDS:
+        return f"must be {_BOUNDS[kind].format(**details)}"
+    if kind in ("too_long", "too_short"):
+        few, count = kind == "too_short", details.get("min_length", details.get("max_length"))
+        return f"must have at {'least' if few else 'most'} {count} items"
+    if kind == "union_tag_invalid":
+        return f"'{_shown(str(details['tag']))}' is not one of {details['expected_tags']}"
+    if kind == "literal_error":
+        given = problem["input"]
+        prefix = f"'{_shown(given)}' is not supported: it " if isinstance(given, str) else ""
+        return f"{prefix}must be {details['expected']}"
+    return "has a value that does not fit"
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 1] + "…"
 
 
 def _refused_field(

@@ -245,7 +245,9 @@ def _parse(name: str, raw: Any, source: str) -> Any:
             return _switch(raw)
         if details.get("repeat"):
             names = raw.split(",") if isinstance(raw, str) else raw
-            return tuple(str(part).strip() for part in names if str(part).strip())
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                raise ValueError("must be a list of names")
+            return tuple(name.strip() for name in names if name.strip())
         if "choices" in details and raw not in details["choices"]:
             raise ValueError(f"must be one of {', '.join(details['choices'])}")
         if isinstance(raw, (bool, list, dict)):

@@ -147,7 +147,7 @@ class Service:
         return Sampling(
             temperature=chosen("temperature"),
             top_p=chosen("top_p"),
-            top_k=max(int(chosen("top_k")), 0),
+            top_k=min(max(int(chosen("top_k")), 0), self.info.engine.vocab_size),
             min_p=chosen("min_p"),
             repetition_penalty=chosen("repetition_penalty"),
             presence_penalty=chosen("presence_penalty"),

@@ -72,7 +72,7 @@ TABLE: dict[str, Row] = {
     "engine.core": Row(STEP, _LIGHT_NEVER | {"tokenizers", "jinja2"}),
     "engine.core.runner": Row(DEVICE, _DEVICE_NEVER),
     "engine.core.remote": Row(DEVICE, _LIGHT_NEVER),
-    "engine.model": Row(DEVICE, _DEVICE_NEVER),
+    "engine.model": Row((*DEVICE, "engine.text.gguf_meta"), _DEVICE_NEVER),  # a file format
     "engine.backend": Row(DEVICE, _DEVICE_NEVER),
     "engine.backend.backend": Row(VOCABULARY, _LIGHT_NEVER),
     "engine.backend.scripted": Row((*VOCABULARY, "engine.backend.backend"), _LIGHT_NEVER),

@@ -158,10 +158,10 @@ class EngineLoop:
         try:
             sampled = [piece.sequence.key for piece in slices if piece.samples]
             result = self.backend.run(build_plan(slices, self.constraints.masks(sampled)))
-        except Exception as error:  # a broken step must not take the other requests down
+        except Exception:  # a broken step must not take the other requests down
             log.exception("a step failed")
             for piece in slices:
-                self._finish(piece.sequence, FinishCause.FAILED, str(error), message)
+                self._finish(piece.sequence, FinishCause.FAILED, "the engine failed", message)
             return
         self._steps += 1
         self._take_prompt_scores(slices, result, message)

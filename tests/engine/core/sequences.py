@@ -115,7 +115,9 @@ class Harness:
         self.cached.update(message.started)
         self.causes.update({key: cause for key, cause, _ in message.finished})
 
-    def run(self, requests: list[TokenRequest], each_step: Callable[[], None] | None = None) -> None:
+    def run(
+        self, requests: list[TokenRequest], each_step: Callable[[], None] | None = None
+    ) -> None:
         """Serve the requests to their end."""
         self.inbox.extend(requests)
         if each_step is None:
