@@ -690,7 +690,7 @@ class GenerationFields(BaseModel):
         float | None | MISSING,
         Field(
             description='Divides the positive and multiplies the negative logits of tokens seen so far; 1 is off (vLLM).',
-            gt=0.0,
+            ge=0.01,
             json_schema_extra={'disposition': 'honoured'},
             le=2.0,
         ),
