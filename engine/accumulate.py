@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from engine.errors import GenerationFailed
-from engine.types import FinishCause, Finished, Output, SemanticEvent, TextDelta
+from engine.types import (
+    FinishCause,
+    Finished,
+    Output,
+    PromptScored,
+    SemanticEvent,
+    TextDelta,
+    TokenRecord,
+    TokenScore,
+)
 
 
 class Accumulator:
@@ -13,12 +22,17 @@ class Accumulator:
 
     def __init__(self) -> None:
         self._text: list[str] = []
+        self._records: list[TokenRecord] = []
+        self._prompt_scores: list[TokenScore | None] = []
         self._finished: Finished | None = None
 
     def add(self, event: SemanticEvent) -> None:
         """Take the next event. Raises GenerationFailed when it reports a failure."""
         if isinstance(event, TextDelta):
             self._text.append(event.text)
+            self._records += event.records
+        elif isinstance(event, PromptScored):
+            self._prompt_scores += event.scores
         elif isinstance(event, Finished):
             if event.cause in (FinishCause.FAILED, FinishCause.CANCELLED):
                 raise GenerationFailed(event.error or "the generation was cancelled")
@@ -28,8 +42,8 @@ class Accumulator:
         """The finished choice. Raises GenerationFailed when no end was seen."""
         if self._finished is None:
             raise GenerationFailed("the generation ended without a finish")
-        end = self._finished
-        return Output("".join(self._text), end.cause, end.usage, end.stop)
+        text = "".join(self._text)
+        return Output(text, self._finished, tuple(self._records), tuple(self._prompt_scores))
 
 
 async def accumulate(

@@ -2,90 +2,207 @@
 
 from __future__ import annotations
 
+import time
+from collections import deque
+from dataclasses import dataclass
+
+from engine.client import TokenEvent
 from engine.text.detokenizer import Detokenizer
 from engine.text.stops import StopMatcher
-from engine.types import FinishCause, Finished, SemanticEvent, Started, TextDelta, Usage
+from engine.types import (
+    FinishCause,
+    Finished,
+    PromptScored,
+    SemanticEvent,
+    Started,
+    Stops,
+    TextDelta,
+    TokenRecord,
+    TokenScore,
+    Usage,
+)
 
-_WITHOUT_TEXT = (FinishCause.END, FinishCause.STOP_TOKEN)
+
+@dataclass(frozen=True, slots=True)
+class ChoiceOptions:
+    """What the choices of a request have in common.
+
+    `limit_cause` is what reaching the output limit means: the request's own limit, or the window.
+    `opened` is the time of admission on the monotonic clock. Text of the first `min_tokens` tokens
+    cannot hold a stop string (as in vLLM). `records` asks for a record of each token.
+    """
+
+    prompt_tokens: int
+    stops: Stops
+    min_tokens: int
+    limit_cause: FinishCause
+    opened: float
+    echo: str = ""
+    records: bool = False
 
 
 class Choice:
-    """Detokenises, looks for stop strings and counts, for one choice of a generation.
+    """Detokenises, looks for stops and counts, for one choice of a generation."""
 
-    `limit_cause` is what reaching the output limit means: the request's own limit, or the window.
-    Text of the first `min_tokens` tokens cannot hold a stop string (as in vLLM).
-    """
-
-    def __init__(
-        self,
-        index: int,
-        *,
-        detokenizer: Detokenizer,
-        stops: StopMatcher,
-        prompt_tokens: int,
-        min_tokens: int,
-        limit_cause: FinishCause,
-        echo: str = "",
-    ) -> None:
+    def __init__(self, index: int, detokenizer: Detokenizer, options: ChoiceOptions) -> None:
         self.index = index
         self.finished = False
+        self._options = options
         self._detokenizer = detokenizer
-        self._stops = stops
-        self._min_tokens = min_tokens
-        self._limit_cause = limit_cause
-        self._echo = echo
-        self._prompt = prompt_tokens
+        self._stops = StopMatcher(options.stops.strings)
+        # A token is one character to this matcher, so that a sequence of tokens is a string.
+        sequences = tuple("".join(map(chr, ids)) for ids in options.stops.token_sequences)
+        self._token_stops = StopMatcher(sequences) if sequences else None
+        self._held: deque[tuple[int, TokenScore | None, float]] = deque()
+        self._records: list[TokenRecord] = []
+        self._text_len = 0  # characters made so far
+        self._said_len = 0  # characters that are final
         self._cached = 0
         self._output = 0
+        self._scored = False
+        self._first_token: float | None = None
+        self._last_token = 0.0
 
     def without_output(self) -> list[SemanticEvent]:
         """The events of a choice that generates nothing."""
         events: list[SemanticEvent] = [Started(self._usage())]
-        self._say(self._echo, events)
+        self._say(self._options.echo, events)
         self._end(FinishCause.LIMIT, events)
         return events
 
-    def take(
-        self, token: int, cached: int | None, cause: FinishCause | None, events: list[SemanticEvent]
-    ) -> None:
-        """Take the next token; `cached` comes with the first, `cause` with the last."""
-        self._output += 1
-        if cached is not None:
+    def take(self, event: TokenEvent, events: list[SemanticEvent]) -> None:
+        """Take the engine's next event of this choice; what it means is added to `events`."""
+        if event.prompt_scores is not None:
+            self._take_prompt_scores(event.prompt_scores, events)
+        if event.token is not None:
+            self._start(event.cached or 0, events)
+            self._take_token(event.token, event.score, event.cause, events)
+        elif event.cause is not None and not self.finished:
+            self._take_end(event, events)
+
+    def _take_prompt_scores(self, scores: list[TokenScore], events: list[SemanticEvent]) -> None:
+        first: tuple[None, ...] = () if self._scored else (None,)
+        self._scored = True
+        events.append(PromptScored((*first, *scores), self._usage()))
+
+    def _start(self, cached: int, events: list[SemanticEvent]) -> None:
+        now = time.monotonic() - self._options.opened
+        self._last_token = now
+        if self._first_token is None:
+            self._first_token = now
             self._cached = cached
             events.append(Started(self._usage()))
-            self._say(self._echo, events)
-        if cause not in _WITHOUT_TEXT:
-            self._feed(self._detokenizer.push((token,)), events)
-        if cause is not None and not self.finished:
-            self._feed(self._detokenizer.flush(), events)
-        if cause is not None and not self.finished:
-            self._say(self._stops.flush(), events)
-            self._end(cause, events, token if cause is FinishCause.STOP_TOKEN else None)
+            self._say(self._options.echo, events)
 
-    def fail(self, cause: FinishCause, reason: str | None, events: list[SemanticEvent]) -> None:
-        """End without a token: the pages ran out, or something broke."""
-        if cause is FinishCause.CONTEXT_FULL:
-            self._feed(self._detokenizer.flush(), events)
-            self._say(self._stops.flush(), events)
+    def _take_token(
+        self,
+        token: int,
+        score: TokenScore | None,
+        cause: FinishCause | None,
+        events: list[SemanticEvent],
+    ) -> None:
+        self._output += 1
+        if cause is not FinishCause.END and cause is not FinishCause.STOP_TOKEN:
+            if self._token_stops is None:
+                self._speak(token, score, self._last_token, events)
+            else:
+                self._hold(self._token_stops, token, score, events)
+        if cause is not None and not self.finished:
+            self._release_all(events)
+            if cause is FinishCause.STOP_TOKEN and self._options.stops.include:
+                self._feed(self._detokenizer.push((token,)), events)
+            self._close(cause, token if cause is FinishCause.STOP_TOKEN else None, events)
+
+    def _hold(
+        self, stops: StopMatcher, token: int, score: TokenScore | None, events: list[SemanticEvent]
+    ) -> None:
+        """Let a token through only when it can be no part of a stop sequence."""
+        self._held.append((token, score, self._last_token))
+        ready, matched = stops.feed(chr(token))
+        self._release(len(ready), events)
+        if matched is not None and not self.finished:
+            if self._options.stops.include:
+                self._release(len(matched), events)
+            self._close(FinishCause.STOP_TOKEN, token, events)
+
+    def _take_end(self, event: TokenEvent, events: list[SemanticEvent]) -> None:
+        """End without a token: out of pages or time, only scores were wanted, or a failure."""
+        assert event.cause is not None
+        if event.cause is FinishCause.LIMIT:
+            self._start(event.cached or 0, events)
+        if event.cause in (FinishCause.FAILED, FinishCause.CANCELLED):
+            self._end(event.cause, events, error=event.reason)
+        else:
+            self._release_all(events)
+            self._close(event.cause, None, events)
+
+    def _close(
+        self, cause: FinishCause, stop: str | int | None, events: list[SemanticEvent]
+    ) -> None:
+        """End after what is held back has been said, unless a stop string is completed by it."""
         if not self.finished:
-            self._end(cause, events, error=reason)
+            self._feed(self._detokenizer.flush(), events)
+        if not self.finished:
+            tail = self._stops.flush()
+            self._said_len = self._text_len
+            self._say(tail, events)
+            self._end(cause, events, stop)
+
+    def _release_all(self, events: list[SemanticEvent]) -> None:
+        if self._token_stops is not None and not self.finished:
+            self._release(len(self._token_stops.flush()), events)
+
+    def _release(self, count: int, events: list[SemanticEvent]) -> None:
+        """Turn the next `count` held tokens, which are no stop, into text."""
+        for _ in range(count):
+            if self.finished:
+                return
+            token, score, at = self._held.popleft()
+            self._speak(token, score, at, events)
+
+    def _speak(
+        self, token: int, score: TokenScore | None, at: float, events: list[SemanticEvent]
+    ) -> None:
+        if self._options.records:
+            self._records.append(TokenRecord(token, self._text_len, at, score))
+        self._feed(self._detokenizer.push((token,)), events)
 
     def _feed(self, text: str, events: list[SemanticEvent]) -> None:
-        if self._output <= self._min_tokens:
+        self._text_len += len(text)
+        if self._output <= self._options.min_tokens:
+            self._said_len += len(text)
             self._say(text, events)
             return
         safe, matched = self._stops.feed(text)
+        self._said_len += len(safe)
+        if matched is None:
+            self._say(safe, events)
+            return
+        if self._options.stops.include:
+            self._said_len += len(matched)
+            safe += matched
+        self._records = [item for item in self._records if item.offset < self._said_len]
+        self._text_len = self._said_len  # the tokens left are certain now
         self._say(safe, events)
-        if matched is not None:
-            self._end(FinishCause.STOP_STRING, events, matched)
+        self._end(FinishCause.STOP_STRING, events, matched)
 
     def _say(self, text: str, events: list[SemanticEvent]) -> None:
-        if not text:
+        records = self._certain_records()
+        if not text and not records:
             return
         if events and isinstance(last := events[-1], TextDelta):
-            events[-1] = TextDelta(last.text + text, self._usage())
+            events[-1] = TextDelta(last.text + text, self._usage(), last.records + records)
         else:
-            events.append(TextDelta(text, self._usage()))
+            events.append(TextDelta(text, self._usage(), records))
+
+    def _certain_records(self) -> tuple[TokenRecord, ...]:
+        """The records that no stop string can take back any more."""
+        if not self._records:
+            return ()
+        all_said = self._said_len == self._text_len
+        certain = [item for item in self._records if all_said or item.offset < self._said_len]
+        self._records = self._records[len(certain) :]
+        return tuple(certain)
 
     def _end(
         self,
@@ -96,8 +213,10 @@ class Choice:
     ) -> None:
         self.finished = True
         if cause is FinishCause.LIMIT:
-            cause = self._limit_cause
-        events.append(Finished(cause, self._usage(), stop, error))
+            cause = self._options.limit_cause
+        first = self._first_token or 0.0
+        decode = self._last_token - first if self._first_token is not None else 0.0
+        events.append(Finished(cause, self._usage(), stop, error, first, decode))
 
     def _usage(self) -> Usage:
-        return Usage(self._prompt, self._cached, self._output)
+        return Usage(self._options.prompt_tokens, self._cached, self._output)

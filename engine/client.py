@@ -10,16 +10,35 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from engine.core.loop import Command, EngineLoop
-from engine.core.remote import build_loop, drain, run_engine
+from engine.core.remote import WAKE, build_loop, drain, run_engine
 from engine.core.runner import EngineSettings
 from engine.errors import EngineUnavailable, StartupError
-from engine.types import EngineFacts, EngineStats, FinishCause, StepMessage, TokenRequest
+from engine.types import (
+    EngineFacts,
+    EngineStats,
+    FinishCause,
+    StepMessage,
+    TokenRequest,
+    TokenScore,
+)
 
-TokenEvent = tuple[int, int | None, int | None, FinishCause | None, str | None]
-"""(key, token or None, cached prompt tokens with the first token, finish cause, reason)."""
+
+class TokenEvent(NamedTuple):
+    """What happened to one choice: a token, its end, both, or scores of its prompt.
+
+    `cached` comes with the first token, `reason` with a failure.
+    """
+
+    key: int
+    token: int | None = None
+    cached: int | None = None
+    cause: FinishCause | None = None
+    reason: str | None = None
+    score: TokenScore | None = None
+    prompt_scores: list[TokenScore] | None = None
 
 Progress = Callable[[str], None]
 
@@ -103,23 +122,30 @@ class _Dispatcher(ABC):
         self.stats = message.stats
         started = dict(message.started)
         finished = {key: (cause, reason) for key, cause, reason in message.finished}
-        for key, token in zip(message.keys, message.tokens, strict=True):
-            stream = self._streams.get(key)
-            if stream is not None:
-                cause, reason = finished.pop(key, (None, None))
-                stream.push((key, token, started.get(key), cause, reason))
-                if cause is not None:
-                    del self._streams[key]
+        last = {key: place for place, key in enumerate(message.keys)} if finished else {}
+        for key, scores in message.prompt_scores:
+            self._push(TokenEvent(key, prompt_scores=scores))
+        for place, (key, token) in enumerate(zip(message.keys, message.tokens, strict=True)):
+            ends = key in finished and last[key] == place
+            cause, reason = finished.pop(key) if ends else (None, None)
+            score = message.scores.get(place)
+            self._push(TokenEvent(key, token, started.pop(key, None), cause, reason, score))
         for key, (cause, reason) in finished.items():
-            stream = self._streams.pop(key, None)
-            if stream is not None:
-                stream.push((key, None, None, cause, reason))
+            self._push(TokenEvent(key, None, started.pop(key, None), cause, reason))
+
+    def _push(self, event: TokenEvent) -> None:
+        """Hand an event on; those of cancelled requests have no stream any more."""
+        stream = self._streams.get(event.key)
+        if stream is not None:
+            stream.push(event)
+            if event.cause is not None:
+                del self._streams[event.key]
 
     def abort(self, reason: str) -> None:
         if self.failure is None:
             self.failure = reason
         for key, stream in self._streams.items():
-            stream.push((key, None, None, FinishCause.FAILED, self.failure))
+            stream.push(TokenEvent(key, cause=FinishCause.FAILED, reason=self.failure))
         self._streams.clear()
         self.stats = EngineStats()
 
@@ -219,6 +245,9 @@ class ThreadClient(_Dispatcher):
 
     def receive(self, wait: bool) -> list[Command]:
         return drain(self._commands, wait)
+
+    def wake(self) -> None:
+        self._commands.put(WAKE)
 
     def send(self, message: StepMessage) -> None:
         self._event_loop.call_soon_threadsafe(self._on_message, message)

@@ -272,15 +272,17 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The first token exists, even when it shows no text yet.
-
-    `prompt_ids` and `prompt_scores` (None for the first token, which nothing predicts) are there
-    where the request asked for them.
-    """
+    """The first token exists, even when it shows no text yet."""
 
     usage: Usage
-    prompt_ids: tuple[int, ...] = ()
-    prompt_scores: tuple[TokenScore | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PromptScored:
+    """Scores of the next prompt tokens, in order; None for the first, which nothing predicts."""
+
+    scores: tuple[TokenScore | None, ...]
+    usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +313,7 @@ class Finished:
     decode: float = 0.0
 
 
-SemanticEvent = Started | TextDelta | Finished
+SemanticEvent = PromptScored | Started | TextDelta | Finished
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +323,6 @@ class Output:
     text: str
     end: Finished
     records: tuple[TokenRecord, ...] = ()
-    prompt_ids: tuple[int, ...] = ()
     prompt_scores: tuple[TokenScore | None, ...] = ()
 
 

@@ -579,7 +579,7 @@ class ChatCompletionChunk(BaseModel):
         ),
     ] = MISSING
     flare: Annotated[
-        shared.ReplyTiming | MISSING,
+        shared.FlareReply | MISSING,
         Field(description='What this server adds, on the last piece.'),
     ] = MISSING
     system_fingerprint: Annotated[
@@ -633,7 +633,7 @@ class ChatCompletion(BaseModel):
         Field(description='Token ids of the rendered prompt, with return_token_ids.'),
     ] = MISSING
     flare: Annotated[
-        shared.ReplyTiming | MISSING, Field(description='What this server adds.')
+        shared.FlareReply | MISSING, Field(description='What this server adds.')
     ] = MISSING
     system_fingerprint: Annotated[
         str | None | MISSING,
@@ -679,7 +679,7 @@ class ChatCompletionRequest(GenerationFields):
         ),
     ] = MISSING
     n_predict: Annotated[
-        shared.OutputLimit | None | MISSING,
+        shared.OutputLimit | shared.NoLimit | None | MISSING,
         Field(
             description='Another name of max_tokens, which wins over it; -1 is no limit of its own (llama.cpp).',
             json_schema_extra={'disposition': 'honoured'},

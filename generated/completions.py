@@ -138,7 +138,7 @@ class CompletionChunk(BaseModel):
         Field(description='Token counts, where stream_options asks for them.'),
     ] = MISSING
     flare: Annotated[
-        shared.ReplyTiming | MISSING,
+        shared.FlareReply | MISSING,
         Field(description='What this server adds, on the last piece.'),
     ] = MISSING
     system_fingerprint: Annotated[
@@ -293,7 +293,7 @@ class Completion(BaseModel):
         shared.Usage, Field(description='Token counts of the whole request.')
     ]
     flare: Annotated[
-        shared.ReplyTiming | MISSING, Field(description='What this server adds.')
+        shared.FlareReply | MISSING, Field(description='What this server adds.')
     ] = MISSING
     system_fingerprint: Annotated[
         str | None | MISSING,

@@ -186,23 +186,15 @@ SequenceBreakers = TypeAliasType(
 """Up to sixteen texts that no repeat goes across."""
 
 
-OutputLimit1 = TypeAliasType(
-    "OutputLimit1",
-    Annotated[
-        int,
-        Field(
-            description='The most tokens to generate; -1 is no limit of its own.', ge=1
-        ),
-    ],
+OutputLimit = TypeAliasType(
+    "OutputLimit",
+    Annotated[int, Field(description='The most tokens to generate.', ge=1)],
 )
 
 
-OutputLimit = TypeAliasType(
-    "OutputLimit",
-    Annotated[
-        OutputLimit1 | Literal[-1],
-        Field(description='The most tokens to generate; -1 is no limit of its own.'),
-    ],
+NoLimit = TypeAliasType(
+    "NoLimit",
+    Annotated[Literal[-1], Field(description="No limit of the request's own.")],
 )
 
 
@@ -308,14 +300,14 @@ class OutputSchema(BaseModel):
     name: Annotated[
         str,
         Field(
-            description='A name for the schema; it does not change the answer.',
+            description='A name for the schema.',
             json_schema_extra={'disposition': 'ignored'},
         ),
     ]
     description: Annotated[
         str | None | MISSING,
         Field(
-            description='What the answer is for; it is not shown to the model.',
+            description='What the answer is for.',
             json_schema_extra={'disposition': 'ignored'},
         ),
     ] = MISSING
@@ -382,7 +374,7 @@ class GenerationOptions(BaseModel):
     """The options of Ollama's clients."""
 
     num_predict: Annotated[
-        OutputLimit | None | MISSING,
+        OutputLimit | NoLimit | None | MISSING,
         Field(
             description="The most tokens to generate, for want of the route's own field; -1 is no limit of its own.",
             json_schema_extra={'disposition': 'honoured'},
@@ -406,7 +398,7 @@ class PromptLogprob(BaseModel):
     decoded_token: Annotated[str, Field(description='Its text.')]
 
 
-class ReplyTiming(BaseModel):
+class FlareReply(BaseModel):
     """How long the answer took."""
 
     model_config = ConfigDict(
@@ -788,7 +780,7 @@ class GenerationFields(BaseModel):
     bad_words: Annotated[
         BadWords | None | MISSING,
         Field(
-            description='Texts that may not be generated, with and without a space before them (vLLM).',
+            description='Texts that may not be generated (vLLM).',
             json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
@@ -816,7 +808,7 @@ class GenerationFields(BaseModel):
     max_time_ms: Annotated[
         int | None | MISSING,
         Field(
-            description='Milliseconds after which the answer ends where it is, with the finish reason length.',
+            description='Milliseconds after which the answer ends where it is, with the finish reason length (metrale).',
             ge=1,
             json_schema_extra={'disposition': 'honoured'},
             le=2147483647,
@@ -850,7 +842,7 @@ class GenerationFields(BaseModel):
     best_of: Annotated[
         int | None | MISSING,
         Field(
-            description='Choices are not ranked, so it must equal n; beam search ranks, and takes n or more.',
+            description='Choices are not ranked, so it must equal n, except under beam search.',
             ge=1,
             json_schema_extra={'disposition': 'honoured'},
             le=128,

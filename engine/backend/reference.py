@@ -22,7 +22,7 @@ from engine.backend.backend import (
 )
 from engine.backend.linear import Linear, packing_is_exact
 from engine.backend.sampling import sample
-from engine.backend.scores import SLAB_ROWS, sampled_scores, score
+from engine.backend.scores import log_softmax, sampled_scores, score
 from engine.backend.torch_ops import KvPool, Rotations, TorchStep
 from engine.model.decoder import Decoder
 from engine.model.shape import Shape
@@ -32,6 +32,7 @@ from engine.types import TokenScore
 Dtype = Literal["auto", "fp32", "bf16"]
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 BF16_CPU_FLAGS = {"avx512_bf16", "amx_bf16"}
+SLAB_ROWS = 64  # prompt rows whose logits exist at once; all of a prompt's would fill the memory
 
 
 class TorchReference:
@@ -103,7 +104,7 @@ class TorchReference:
             hidden = self._decoder.forward(step)  # [N, hidden]
             logits = self._logits(step, hidden, plan.logit_rows)  # [R, vocab]
             tokens, failed = sample(logits, plan)
-            scores = sampled_scores(logits, plan, tokens, failed)
+            scores = sampled_scores(logits.numpy(), plan, tokens, failed)
             return StepResult(tokens, scores, self._prompt_scores(step, hidden, plan), failed)
 
     def logits(self, plan: StepPlan) -> Tensor:
@@ -121,12 +122,13 @@ class TorchReference:
         return self._decoder.logits(step, chosen).float()
 
     def _prompt_scores(self, step: TorchStep, hidden: Tensor, plan: StepPlan) -> list[TokenScore]:
-        """Score the S score rows, a slab at a time: a prompt's logits would fill the memory."""
+        """Score the S score rows by hidden [N, hidden]."""
+        wanted = zip(plan.score_targets.tolist(), plan.score_top.tolist(), strict=True)
         scores: list[TokenScore] = []
         for start in range(0, len(plan.score_rows), SLAB_ROWS):
-            slab = slice(start, start + SLAB_ROWS)
-            logits = self._logits(step, hidden, plan.score_rows[slab])
-            scores += score(logits, plan.score_targets[slab], plan.score_top[slab])
+            slab = plan.score_rows[start : start + SLAB_ROWS]
+            logits = self._logits(step, hidden, slab).numpy()  # [SLAB_ROWS, vocab]
+            scores += [score(log_softmax(row), *next(wanted)) for row in logits]
         return scores
 
     def open_sequence(self, key: int, text: str) -> None:

@@ -165,7 +165,7 @@ def _draw_limited(
     through than are known here. Equals are taken by the lower id. As the cut may run through a
     run of equals, only tokens above the last candidate's chance count as known.
     """
-    values, ids = largest(chances, size)  # [S, K]
+    values, ids = _largest(chances, size)  # [S, K]
     whole = values.shape[1] == chances.shape[1]
     last = values[:, -1:]  # [S, 1]
     known = torch.ones_like(values, dtype=torch.bool) if whole else values > last
@@ -185,11 +185,8 @@ def _draw_limited(
     return done[:, 0] | whole, ids.gather(1, places[:, None])[:, 0]
 
 
-def largest(chances: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Return the `size` largest of each row [S, vocab] and their ids, equals by rising id.
-
-    Where the cut runs through a run of equals, any of them may be missing.
-    """
+def _largest(chances: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Return the `size` largest chances of each row and their ids, equals by rising id."""
     if size >= chances.shape[1]:
         values, ids = torch.sort(chances, dim=-1, descending=True, stable=True)
         return values, ids

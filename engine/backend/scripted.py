@@ -1,7 +1,12 @@
 """A backend without a model: its next tokens come from a script. Needs no torch.
 
-Everything around it is real: scheduler, pages, prefix cache, bans, limits, text. A script's tokens
-are preferences; bans win over them. Conformance and client tests run on this backend.
+Everything around it is real: scheduler, pages, prefix cache, masks, bans, limits, text. A script's
+tokens are preferences; masks and bans win over them: then the lowest token that is allowed comes.
+
+Scores are of a made-up raw distribution that only the script shapes: the scripted token (for a
+prompt's row: the prompt's next token) has log probability -0.25, the others -1, -2, -3 and so on by
+rising id, and those that would be at -9999 or below have no chance at all. Order, ties and ranks
+are those of every backend. Conformance and client tests run on this backend.
 """
 
 from __future__ import annotations
@@ -13,7 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.backend.backend import FailedRows, Int64, ModelShape, StepPlan
+from engine.backend.backend import Float32, ModelShape, StepPlan, StepResult
+from engine.backend.scores import NO_CHANCE, score, wanted_score
+from engine.types import TokenScore
+
+SCRIPTED_LOGPROB = -0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,8 @@ class Scripted:
         self._ordered = [reply for reply in script.replies if reply.match is None]
         self._taken = 0
         self._replies: dict[int, Reply] = {}
+        falling = -np.arange(1, script.vocab_size, dtype=np.float32)
+        self._others: Float32 = np.maximum(falling, np.float32(NO_CHANCE))  # [vocab - 1]
 
     def allocate(self, num_pages: int) -> None:
         """Nothing is stored: a script knows its tokens."""
@@ -81,8 +92,9 @@ class Scripted:
     def close_sequence(self, key: int) -> None:
         del self._replies[key]
 
-    def run(self, plan: StepPlan) -> Int64:
+    def run(self, plan: StepPlan) -> StepResult:
         tokens = np.zeros(len(plan.logit_rows), np.int64)
+        scores: dict[int, TokenScore] = {}
         failed: dict[int, str] = {}
         self._wait(plan)
         for row, sequence in enumerate(plan.logit_sequences):
@@ -94,19 +106,37 @@ class Scripted:
                 failed[row] = "the script says that this generation fails here"
                 continue
             wanted = reply.token_ids[place] if place < len(reply.token_ids) else self.script.end_id
-            tokens[row] = self._allowed(plan, row, wanted)
-        if failed:
-            raise FailedRows(tokens, failed)
-        return tokens
+            token = self._allowed(plan, row, wanted)
+            if token is None:
+                failed[row] = "every token is banned"
+                continue
+            tokens[row] = token
+            if plan.logprob_top[row] >= 0:
+                scores[row] = score(self._logprobs(wanted), token, *wanted_score(plan, row))
+        return StepResult(tokens, scores, self._prompt_scores(plan), failed)
 
-    def _allowed(self, plan: StepPlan, row: int, wanted: int) -> int:
-        """The wanted token, unless it is banned; then the first that is not."""
+    def _allowed(self, plan: StepPlan, row: int, wanted: int) -> int | None:
+        """The wanted token where it is allowed, else the lowest that is, None where none is."""
+        vocab = self.script.vocab_size
         first, end = plan.bias_indptr[row], plan.bias_indptr[row + 1]
         ids, values = plan.bias_ids[first:end], plan.bias_values[first:end]
-        banned = set(ids[np.isneginf(values)].tolist())
-        if wanted not in banned:
+        allowed = np.ones(vocab, bool)
+        if plan.mask_rows[row] >= 0:
+            words = plan.masks[plan.mask_rows[row]].astype("<u4")  # [words]
+            bits = np.unpackbits(words.view(np.uint8), count=vocab, bitorder="little")
+            allowed = bits.astype(bool)
+        allowed[ids[np.isneginf(values)]] = False
+        if allowed[wanted]:
             return wanted
-        return next(token for token in range(self.script.vocab_size) if token not in banned)
+        return int(allowed.argmax()) if allowed.any() else None
+
+    def _logprobs(self, expected: int) -> Float32:
+        """The made-up distribution [vocab] around the token that the script expects."""
+        return np.insert(self._others, expected, SCRIPTED_LOGPROB)
+
+    def _prompt_scores(self, plan: StepPlan) -> list[TokenScore]:
+        wanted = zip(plan.score_targets.tolist(), plan.score_top.tolist(), strict=True)
+        return [score(self._logprobs(target), target, top) for target, top in wanted]
 
     def _wait(self, plan: StepPlan) -> None:
         """The step takes as long as its slowest row says."""

@@ -19,6 +19,10 @@ from engine.types import EngineFacts, StepMessage
 log = logging.getLogger("heliograph.engine")
 
 
+WAKE = 0
+"""A key that no request has: cancelling it only ends a waiting `receive`."""
+
+
 def drain(commands: queue.SimpleQueue[Command], wait: bool) -> list[Command]:
     """Everything in the queue; with `wait`, block for the first."""
     taken = [commands.get()] if wait else []
@@ -37,6 +41,9 @@ class PipeLink:
 
     def receive(self, wait: bool) -> list[Command]:
         return drain(self._commands, wait)
+
+    def wake(self) -> None:
+        self._commands.put(WAKE)
 
     def send(self, message: StepMessage) -> None:
         self._connection.send(message)

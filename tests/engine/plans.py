@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.backend.backend import PAGE_TOKENS, StepPlan
+from engine.backend.backend import PAGE_TOKENS, Int32, StepPlan, UInt32
 
 
 @dataclass
 class Rows:
     """Consecutive tokens of one sequence; its last row is sampled when `sampled`.
 
-    `pages` may be longer than the context.
+    `pages` may be longer than the context. With `scored`, each row is scored with so many
+    alternatives whose next token is in `ids`, or is `next_id`.
     """
 
     ids: Sequence[int]
@@ -22,11 +23,20 @@ class Rows:
     pages: Sequence[int]
     sampled: bool = True
     every_row: bool = False
+    scored: int | None = None
+    next_id: int | None = None
+
+    @property
+    def targets(self) -> list[int]:
+        """The next tokens of the scored rows, which are the first ones."""
+        if self.scored is None:
+            return []
+        return [*self.ids[1:], *([] if self.next_id is None else [self.next_id])]
 
 
 @dataclass
 class Draw:
-    """The sampling columns of one sampled row."""
+    """The sampling columns of one sampled row; `mask` holds the only tokens allowed."""
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -39,6 +49,10 @@ class Draw:
     position: int = 0
     bias: Mapping[int, float] = field(default_factory=dict)
     seen: Mapping[int, int] = field(default_factory=dict)
+    top_n_sigma: float = 0.0
+    mask: Collection[int] | None = None
+    logprob_top: int = -1
+    logprob_ids: Sequence[int] = ()
 
 
 def plan_of(rows: Sequence[Rows], draws: Sequence[Draw] | None = None) -> StepPlan:
@@ -58,6 +72,10 @@ def plan_of(rows: Sequence[Rows], draws: Sequence[Draw] | None = None) -> StepPl
         for part, own in zip(rows, positions, strict=True)
     ]
     draws = [Draw()] * len(logit_rows) if draws is None else draws
+    mask_rows, masks = _masks(draws)
+    targets = [part.targets for part in rows]
+    scored = [np.arange(len(own)) + start for own, start in zip(targets, starts[:-1], strict=True)]
+    tops = [[part.scored or 0] * len(own) for part, own in zip(rows, targets, strict=True)]
     return StepPlan(
         ids=np.concatenate([np.asarray(part.ids, np.int64) for part in rows]),
         positions=np.concatenate(positions).astype(np.int64),
@@ -83,12 +101,33 @@ def plan_of(rows: Sequence[Rows], draws: Sequence[Draw] | None = None) -> StepPl
         seen_indptr=_indptr([len(draw.seen) for draw in draws]),
         seen_ids=np.array([id for draw in draws for id in draw.seen], np.int64),
         seen_counts=np.array([n for draw in draws for n in draw.seen.values()], np.int32),
+        top_n_sigma=np.array([draw.top_n_sigma for draw in draws], np.float32),
+        mask_rows=mask_rows,
+        masks=masks,
+        logprob_top=np.array([draw.logprob_top for draw in draws], np.int32),
+        logprob_indptr=_indptr([len(draw.logprob_ids) for draw in draws]),
+        logprob_ids=np.array([id for draw in draws for id in draw.logprob_ids], np.int64),
+        score_rows=np.concatenate(scored).astype(np.int64),
+        score_targets=np.array([id for own in targets for id in own], np.int64),
+        score_top=np.array([top for own in tops for top in own], np.int32),
     )
 
 
 def sampling_plan(draws: Sequence[Draw]) -> StepPlan:
     """A plan for `sample` alone: one row of one sequence for each draw."""
     return plan_of([Rows([0], 0, [1]) for _ in draws], draws)
+
+
+def _masks(draws: Sequence[Draw]) -> tuple[Int32, UInt32]:
+    """Mask rows [R] and bit masks [G, words], as wide as the highest allowed token needs."""
+    allowed = [list(draw.mask) for draw in draws if draw.mask is not None]
+    words = max((id // 32 + 1 for own in allowed for id in own), default=1)
+    bits = np.zeros((len(allowed), words * 32), np.uint8)
+    for row, own in zip(bits, allowed, strict=True):
+        row[own] = 1
+    masked = np.array([draw.mask is not None for draw in draws], bool)
+    mask_rows = np.where(masked, np.cumsum(masked) - 1, -1).astype(np.int32)
+    return mask_rows, np.packbits(bits, axis=1, bitorder="little").view("<u4")
 
 
 def _indptr(counts: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:

@@ -34,7 +34,7 @@ def test_nothing_is_missing() -> None:
         ("chat_completions", "TextPart", "prompt_cache_breakpoint"),
         ("chat_completions", "ChatMessage", "refusal"),
         ("chat_completions", "ToolCallDelta", "index"),
-        ("completions", "CompletionRequest", "best_of"),
+        ("completions", "CompletionRequest", "suffix"),
         ("completions", "CompletionLogprobs", "text_offset"),
         ("shared", "PromptTokensDetails", "cache_write_tokens"),
         ("models", "ModelCard", "owned_by"),

@@ -95,11 +95,12 @@ BOOLEANS = [False, True, 0, 1, 0.0, "false", None]
 
 
 @pytest.mark.parametrize("value", BOOLEANS, ids=repr)
-def test_zero_is_not_false(value: Any) -> None:
+@pytest.mark.parametrize(("field", "only"), [("echo", False), ("logprobs", None)])
+def test_a_number_is_not_a_boolean(field: str, only: bool | None, value: Any) -> None:
     model = next(route.request for route in ROUTES if route.stem == "chat_completions")
     assert model
-    body = {"messages": [{"role": "user", "content": "x"}], "logprobs": value}
-    if value is False or value is None:
+    body = {"messages": [{"role": "user", "content": "x"}], field: value}
+    if value is None or (isinstance(value, bool) and only in (None, value)):
         model.model_validate(body, strict=True)
     else:
         with pytest.raises(ValidationError):
