@@ -10,23 +10,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from engine.choice import Choice
+from engine.choice import Choice, ChoiceOptions
 from engine.client import EngineClient, TokenStream
 from engine.counters import Counters
-from engine.errors import ContextOverflow, Overloaded, RequestError
+from engine.errors import Overloaded, RequestError
+from engine.prepare import Prepared, Preparer
 from engine.text.detokenizer import Detokenizer
-from engine.text.stops import StopMatcher
-from engine.text.template import ChatTemplate
-from engine.text.tokenizer import Tokenizer
 from engine.types import (
     Conversation,
     FinishCause,
     GenerationRequest,
     ModelInfo,
-    Prompt,
-    RawPrompt,
-    Sampling,
-    SamplingOverride,
     SemanticEvent,
     Text,
     TextDelta,
@@ -39,47 +33,27 @@ Batch = list[tuple[int, SemanticEvent]]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The bounds of admission and output; see the options of the same names."""
+    """The bounds of admission; see the options of the same names."""
 
     max_concurrency: int
     max_queue: int
     frontend_threads: int
-    clamp_max_tokens: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """A request that is validated against the model, ready for the engine."""
-
-    request: GenerationRequest
-    prompt: Prompt
-    sampling: Sampling
-    max_tokens: int
-    limit_cause: FinishCause
-    echo: str
 
 
 class Service:
     """Admits requests, prepares them off the event loop, and opens their generations."""
 
-    def __init__(
-        self,
-        info: ModelInfo,
-        client: EngineClient,
-        tokenizer: Tokenizer,
-        template: ChatTemplate,
-        limits: Limits,
-    ) -> None:
-        self.info = info
+    def __init__(self, preparer: Preparer, client: EngineClient, limits: Limits) -> None:
+        self.info: ModelInfo = preparer.info
+        self.tokenizer = preparer.tokenizer
         self.client = client
-        self.tokenizer = tokenizer
-        self.template = template
         self.limits = limits
         self.counters = Counters()
         self.draining = False
         self.held = 0
         self.idle = asyncio.Event()
         self.idle.set()
+        self._preparer = preparer
         self._frontend = ThreadPoolExecutor(limits.frontend_threads, "frontend")
 
     async def offload(self, work: Callable[[], T]) -> T:
@@ -92,11 +66,13 @@ class Service:
         Choice i of request r has the index r * n + i. Raises RequestError for what the client got
         wrong, Overloaded when every place is taken, EngineUnavailable when there is no engine.
         """
+        opened = time.monotonic()
         num_choices = sum(request.n for request in requests)
         self._admit(num_choices)
         try:
-            prepared = await self.offload(lambda: [self._prepare(request) for request in requests])
-            return self._submit(prepared, num_choices)
+            prepare = self._preparer.prepare
+            prepared = await self.offload(lambda: [prepare(request) for request in requests])
+            return self._submit(prepared, num_choices, opened)
         except BaseException:
             self.release(num_choices)
             raise
@@ -123,126 +99,26 @@ class Service:
         self.held += num_choices
         self.idle.clear()
 
-    def _prepare(self, request: GenerationRequest) -> _Prepared:
-        sampling = self._sampling(request.sampling)
-        self._check_ids(sampling.logit_bias, "logit_bias")
-        self._check_ids(request.stops.token_ids, "stop_token_ids")
-        prompt = self._render(request)
-        max_tokens, limit_cause = self._output_limit(request, len(prompt.token_ids))
-        if sampling.min_tokens > max_tokens:
-            raise RequestError(
-                f"min_tokens {sampling.min_tokens} is more than the output limit of {max_tokens}",
-                "min_tokens",
-            )
-        echo = self._echo(request, prompt)
-        return _Prepared(request, prompt, sampling, max_tokens, limit_cause, echo)
-
-    def _sampling(self, override: SamplingOverride) -> Sampling:
-        defaults = self.info.defaults
-
-        def chosen(name: str) -> float:
-            value = getattr(override, name)
-            return getattr(defaults, name) if value is None else value  # type: ignore[no-any-return]
-
-        return Sampling(
-            temperature=chosen("temperature"),
-            top_p=chosen("top_p"),
-            top_k=min(max(int(chosen("top_k")), 0), self.info.engine.vocab_size),
-            min_p=chosen("min_p"),
-            repetition_penalty=chosen("repetition_penalty"),
-            presence_penalty=chosen("presence_penalty"),
-            frequency_penalty=chosen("frequency_penalty"),
-            logit_bias=override.logit_bias,
-            seed=override.seed if override.seed is not None else defaults.seed,
-            min_tokens=override.min_tokens,
-            ignore_eos=override.ignore_eos,
-        )
-
-    def _check_ids(self, ids: object, param: str) -> None:
-        vocab_size = self.info.engine.vocab_size
-        for token in ids:  # type: ignore[attr-defined]
-            if not 0 <= token < vocab_size:
-                raise RequestError(
-                    f"token id {token} is outside the vocabulary of {vocab_size}", param
-                )
-
-    def _render(self, request: GenerationRequest) -> Prompt:
-        if isinstance(request.prompt, Conversation):
-            return Prompt(self.template.render(request.prompt))
-        raw: RawPrompt = request.prompt
-        if isinstance(raw.content, str):
-            ids = self.tokenizer.encode(raw.content, add_special_tokens=raw.add_special_tokens)
-            if not ids and self.info.bos_id is not None:
-                ids = [self.info.bos_id]
-        else:
-            ids = list(raw.content)
-            self._check_ids(ids, request.prompt_param)
-        if not ids:
-            raise RequestError("the prompt is empty", request.prompt_param)
-        return Prompt(tuple(ids))
-
-    def _output_limit(self, request: GenerationRequest, prompt: int) -> tuple[int, FinishCause]:
-        """The output limit, and whether reaching it means the request's limit or a full window."""
-        window = self.info.engine.max_context
-        wanted = request.max_tokens
-        if prompt + min(1 if wanted is None else wanted, 1) > window:
-            raise ContextOverflow(
-                f"This model's maximum context length is {window} tokens, "
-                f"but the prompt alone has {prompt} tokens. Shorten the {request.prompt_param}.",
-                request.prompt_param,
-                prompt,
-                window,
-            )
-        remaining = window - prompt
-        if wanted is None:
-            wanted = self.info.default_max_tokens or remaining
-        elif wanted > remaining and not self.limits.clamp_max_tokens:
-            raise ContextOverflow(
-                f"This model's maximum context length is {window} tokens, but {prompt + wanted} "
-                f"were requested: {prompt} in the {request.prompt_param} and {wanted} as "
-                f"{request.max_tokens_param}. Shorten one of them.",
-                request.max_tokens_param,
-                prompt,
-                window,
-            )
-        if wanted >= remaining:
-            full = wanted > remaining or request.max_tokens is None
-            return remaining, FinishCause.CONTEXT_FULL if full else FinishCause.LIMIT
-        return wanted, FinishCause.LIMIT
-
-    def _echo(self, request: GenerationRequest, prompt: Prompt) -> str:
-        if not request.echo or isinstance(request.prompt, Conversation):
-            return ""
-        content = request.prompt.content
-        return content if isinstance(content, str) else self.tokenizer.decode(prompt.token_ids)
-
-    def _submit(self, prepared: list[_Prepared], num_choices: int) -> Generation:
+    def _submit(self, prepared: list[Prepared], num_choices: int, opened: float) -> Generation:
         choices: dict[int, Choice] = {}
         token_requests: list[TokenRequest] = []
         for item in prepared:
+            options = _choice_options(item, opened)
             seed = secrets.randbits(63) if item.sampling.seed is None else item.sampling.seed
             for _ in range(item.request.n):
                 index = len(choices)
                 key = self.client.next_key()
-                choices[key] = self._choice(index, item)
-                if item.max_tokens:
-                    token_requests.append(self._token_request(key, seed + index, item))
+                detokenizer = Detokenizer(self.tokenizer, skip_control=True)
+                choices[key] = Choice(index, detokenizer, options)
+                if item.needs_engine:
+                    token_requests.append(self._token_request(key, seed + index, item, opened))
         stream = self.client.submit(token_requests)
         self.counters.started += num_choices
-        return Generation(self, stream, choices, {request.key for request in token_requests})
+        running = {request.key for request in token_requests}
+        return Generation(self, stream, choices, running, opened, prepared)
 
-    def _choice(self, index: int, item: _Prepared) -> Choice:
-        return Choice(
-            index,
-            detokenizer=Detokenizer(self.tokenizer, skip_control=True),
-            stops=StopMatcher(item.request.stops.strings),
-            prompt_tokens=len(item.prompt.token_ids),
-            min_tokens=item.sampling.min_tokens,
-            limit_cause=item.limit_cause,
-            echo=item.echo,
-        )
-
-    def _token_request(self, key: int, seed: int, item: _Prepared) -> TokenRequest:
+    def _token_request(self, key: int, seed: int, item: Prepared, opened: float) -> TokenRequest:
+        request = item.request
         return TokenRequest(
             key=key,
             token_ids=item.prompt.token_ids,
@@ -250,9 +126,15 @@ class Service:
             sampling=item.sampling,
             seed=seed % 2**64,
             eos_ids=self.info.eos_ids,
-            stop_ids=item.request.stops.token_ids,
-            cache_scope=f"{item.request.tenant}\0{item.request.cache_salt}",
-            hint=_last_text(item.request),
+            stop_ids=request.stops.token_ids,
+            cache_scope=f"{request.tenant}\0{request.cache_salt}",
+            priority=request.priority,
+            deadline=None if request.max_time is None else opened + request.max_time,
+            grammar=item.grammar,
+            repetition=request.repetition or self.info.repetition,
+            logprobs=request.logprobs,
+            prompt_top=request.prompt_top,
+            hint=_last_text(request),
         )
 
 
@@ -260,15 +142,22 @@ class Generation:
     """The running choices of one group; close it whatever happens."""
 
     def __init__(
-        self, service: Service, stream: TokenStream, choices: dict[int, Choice], running: set[int]
+        self,
+        service: Service,
+        stream: TokenStream,
+        choices: dict[int, Choice],
+        running: set[int],
+        opened: float,
+        prepared: list[Prepared],
     ) -> None:
         self.num_choices = len(choices)
+        self.prompts = [item.prompt.token_ids for item in prepared]
         self._service = service
         self._stream = stream
         self._choices = choices
         self._running = running
+        self._opened = opened
         self._closed = False
-        self._opened = time.monotonic()
         self._answered = False
 
     async def batches(self) -> AsyncIterator[Batch]:
@@ -282,17 +171,13 @@ class Generation:
             self._service.counters.completed += len(nothing)
         while self._running:
             batch: dict[int, list[SemanticEvent]] = {}
-            for key, token, cached, cause, reason in await self._stream.next():
-                if key not in self._running:  # a stop string ended it while the engine ran ahead
+            for happened in await self._stream.next():
+                if happened.key not in self._running:  # a stop ended it while the engine ran ahead
                     continue
-                choice = self._choices[key]
-                events = batch.setdefault(choice.index, [])
-                if token is not None:
-                    choice.take(token, cached, cause, events)
-                elif cause is not None:
-                    choice.fail(cause, reason, events)
-                if choice.finished or cause is FinishCause.FAILED:
-                    self._end(key, ended=cause)
+                choice = self._choices[happened.key]
+                choice.take(happened, batch.setdefault(choice.index, []))
+                if choice.finished:
+                    self._end(happened.key, ended=happened.cause)
             merged = [(index, event) for index, events in batch.items() for event in events]
             if merged:
                 self._note_first_text(merged)
@@ -322,6 +207,19 @@ class Generation:
             self._service.counters.failed += 1
         else:
             self._service.counters.completed += 1
+
+
+def _choice_options(item: Prepared, opened: float) -> ChoiceOptions:
+    request = item.request
+    return ChoiceOptions(
+        prompt_tokens=len(item.prompt.token_ids),
+        stops=request.stops,
+        min_tokens=item.sampling.min_tokens,
+        limit_cause=item.limit_cause,
+        opened=opened,
+        echo=item.echo,
+        records=request.records or request.logprobs is not None,
+    )
 
 
 def _last_text(request: GenerationRequest) -> str:

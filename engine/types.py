@@ -414,8 +414,9 @@ class ModelInfo:
     """What is served: the facts that a model card, a limit check or a reply needs.
 
     `id` is the name in replies: the first alias, else `checkpoint`. `names` are all names that mean
-    this model. `defaults` are the sampling values that apply where a request names none. `created`
-    is the Unix time of the server's start.
+    this model. `defaults` are the sampling values that apply where a request names none;
+    `sampling_ranges` bound what a request may name, `repetition` applies where it names none.
+    `created` is the Unix time of the server's start.
     """
 
     id: str
@@ -427,3 +428,5 @@ class ModelInfo:
     defaults: Sampling
     default_max_tokens: int | None
     engine: EngineFacts
+    sampling_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    repetition: RepetitionDetection | None = None

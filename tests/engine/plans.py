@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from engine.backend.backend import PAGE_TOKENS, Int32, StepPlan, UInt32
+
+FLOATS = (
+    "temperature",
+    "top_p",
+    "min_p",
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+    "top_n_sigma",
+)
+INTEGERS = ("top_k", "logprob_top")
 
 
 @dataclass
@@ -86,13 +99,6 @@ def plan_of(rows: Sequence[Rows], draws: Sequence[Draw] | None = None) -> StepPl
         sequence_keys=np.arange(len(rows)),
         logit_rows=np.array(logit_rows, np.int64),
         logit_sequences=np.array(owners, np.int32),
-        temperature=np.array([draw.temperature for draw in draws], np.float32),
-        top_p=np.array([draw.top_p for draw in draws], np.float32),
-        top_k=np.array([draw.top_k for draw in draws], np.int32),
-        min_p=np.array([draw.min_p for draw in draws], np.float32),
-        repetition_penalty=np.array([draw.repetition_penalty for draw in draws], np.float32),
-        presence_penalty=np.array([draw.presence_penalty for draw in draws], np.float32),
-        frequency_penalty=np.array([draw.frequency_penalty for draw in draws], np.float32),
         seeds=np.array([draw.seed for draw in draws], np.uint64),
         positions_drawn=np.array([draw.position for draw in draws], np.int64),
         bias_indptr=_indptr([len(draw.bias) for draw in draws]),
@@ -101,21 +107,28 @@ def plan_of(rows: Sequence[Rows], draws: Sequence[Draw] | None = None) -> StepPl
         seen_indptr=_indptr([len(draw.seen) for draw in draws]),
         seen_ids=np.array([id for draw in draws for id in draw.seen], np.int64),
         seen_counts=np.array([n for draw in draws for n in draw.seen.values()], np.int32),
-        top_n_sigma=np.array([draw.top_n_sigma for draw in draws], np.float32),
         mask_rows=mask_rows,
         masks=masks,
-        logprob_top=np.array([draw.logprob_top for draw in draws], np.int32),
         logprob_indptr=_indptr([len(draw.logprob_ids) for draw in draws]),
         logprob_ids=np.array([id for draw in draws for id in draw.logprob_ids], np.int64),
         score_rows=np.concatenate(scored).astype(np.int64),
         score_targets=np.array([id for own in targets for id in own], np.int64),
         score_top=np.array([top for own in tops for top in own], np.int32),
+        **_columns(draws, FLOATS, np.float32),
+        **_columns(draws, INTEGERS, np.int32),
     )
 
 
 def sampling_plan(draws: Sequence[Draw]) -> StepPlan:
     """A plan for `sample` alone: one row of one sequence for each draw."""
     return plan_of([Rows([0], 0, [1]) for _ in draws], draws)
+
+
+def _columns(
+    draws: Sequence[Draw], names: Sequence[str], dtype: DTypeLike
+) -> dict[str, NDArray[Any]]:
+    """The plan's columns that are a field of each draw."""
+    return {name: np.array([getattr(draw, name) for draw in draws], dtype) for name in names}
 
 
 def _masks(draws: Sequence[Draw]) -> tuple[Int32, UInt32]:

@@ -1,4 +1,4 @@
-"""The sampler against a naive one that sorts whole rows."""
+"""The sampler against a naive one that sorts whole rows; the tokens it takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.backend.backend import FailedRows
+from engine.backend.backend import Int64, StepPlan
 from engine.backend.sampling import sample, uniforms
 from tests.engine.plans import Draw, Rows, plan_of, sampling_plan
 
@@ -25,14 +25,27 @@ def logits_of(seed: int, spread: float, vocab: int = VOCAB, step: float = 0.0) -
     return (row / step).round() * step if step else row
 
 
+def chosen(logits: Tensor, plan: StepPlan) -> Int64:
+    """The tokens of rows that must not fail."""
+    tokens, failed = sample(logits, plan)
+    assert not failed
+    return tokens
+
+
 def penalised(logits: Tensor, draw: Draw) -> Tensor:
     row = logits.clone()
+    if draw.mask is not None:
+        row = torch.full_like(row, -math.inf).index_copy(
+            0, torch.tensor(list(draw.mask)), row[list(draw.mask)]
+        )
     for id, value in draw.bias.items():
         row[id] += value
     for id, count in draw.seen.items():
         scale = draw.repetition_penalty
         row[id] = row[id] / scale if row[id] > 0 else row[id] * scale
         row[id] -= draw.frequency_penalty * count + draw.presence_penalty * (count > 0)
+    if draw.top_n_sigma:
+        row[row < row.max() - draw.top_n_sigma * row[row.isfinite()].std(correction=0)] = -math.inf
     return row
 
 
@@ -55,7 +68,7 @@ def frequencies(logits: Tensor, draw: Draw) -> Tensor:
     counts = torch.zeros(len(logits))
     for start in range(0, DRAWS, 500):
         plan = sampling_plan([replace(draw, position=start + i) for i in range(500)])
-        tokens = torch.from_numpy(sample(logits.expand(500, -1), plan))
+        tokens = torch.from_numpy(chosen(logits.expand(500, -1), plan))
         counts += torch.bincount(tokens, minlength=len(logits))
     return counts
 
@@ -83,6 +96,8 @@ SETTINGS: dict[str, Draw] = {
         seen={id: id % 4 for id in range(0, VOCAB, 3)},
     ),
     "bias": Draw(1.0, top_p=0.9, bias={3: 20.0, 4: 20.5, 5: -math.inf, 6: -100.0}),
+    "top-n-sigma": Draw(1.5, top_n_sigma=1.5),
+    "mask": Draw(1.2, top_p=0.9, mask=range(0, 2900, 7)),
 }
 
 
@@ -110,11 +125,11 @@ def test_a_row_does_not_depend_on_the_others() -> None:
         for seed, draw in enumerate([Draw(), *SETTINGS.values()] * 4)
     ]
     rows = torch.stack([logits_of(seed, 2.5, step=seed % 2 / 4) for seed in range(len(draws))])
-    together = sample(rows, sampling_plan(draws))
+    together = chosen(rows, sampling_plan(draws))
     for row in range(len(draws)):
-        assert sample(rows[row : row + 1], sampling_plan(draws[row : row + 1]))[0] == together[row]
+        assert chosen(rows[row : row + 1], sampling_plan(draws[row : row + 1]))[0] == together[row]
     order = np.random.default_rng(0).permutation(len(draws))
-    shuffled = sample(rows[order], sampling_plan([draws[row] for row in order]))
+    shuffled = chosen(rows[order], sampling_plan([draws[row] for row in order]))
     assert (shuffled == together[order]).all()
 
 
@@ -154,42 +169,64 @@ def test_greedy_takes_the_best_after_bias_and_penalties(
     logits = torch.tensor([[0.0, 1.0, 5.0, -1.0, 4.5, 4.5, 0.0, 0.0]])
     before = logits.clone()
     draw = replace(Draw(bias=bias, seen=seen), **penalties)  # type: ignore[arg-type]
-    assert sample(logits, sampling_plan([draw]))[0] == token
+    assert chosen(logits, sampling_plan([draw]))[0] == token
     assert torch.equal(logits, before)
 
 
 def test_equals_go_to_the_lowest_id() -> None:
     logits = torch.zeros(1, 70_000)
-    assert sample(logits, sampling_plan([Draw()]))[0] == 0
+    assert chosen(logits, sampling_plan([Draw()]))[0] == 0
     for draw in (Draw(1.0, top_k=1), Draw(1.0, top_p=1e-9), Draw(1.0, top_k=1, min_p=0.5)):
-        assert sample(logits, sampling_plan([draw]))[0] == 0
+        assert chosen(logits, sampling_plan([draw]))[0] == 0
 
 
 def test_a_negative_logit_is_penalised_downwards() -> None:
     logits = torch.tensor([[-1.0, -1.5]])
     draw = Draw(repetition_penalty=2.0, seen={0: 1})
-    assert sample(logits, sampling_plan([draw]))[0] == 1
+    assert chosen(logits, sampling_plan([draw]))[0] == 1
 
 
 def test_a_tiny_temperature_is_greedy() -> None:
     logits = logits_of(3, 2.0)[None]
     for draw in (Draw(1e-30), Draw(1e-6, top_p=0.9), Draw(1e-6, top_k=50)):
-        assert sample(logits, sampling_plan([draw]))[0] == logits.argmax()
+        assert chosen(logits, sampling_plan([draw]))[0] == logits.argmax()
 
 
 def test_rows_without_a_choice_fail_alone() -> None:
     logits = logits_of(1, 1.0, vocab=8).repeat(4, 1)
     logits[2, 3] = math.nan
     banned = Draw(1.0, bias=dict.fromkeys(range(8), -math.inf))
-    with pytest.raises(FailedRows) as failure:
-        sample(logits, sampling_plan([Draw(), banned, Draw(1.0), Draw()]))
-    assert failure.value.failed == {
+    masked = Draw(1.0, top_n_sigma=1.0, mask={3}, bias={3: -math.inf})
+    tokens, failed = sample(
+        logits[[0, 1, 2, 3, 0]], sampling_plan([Draw(), banned, Draw(1.0), Draw(), masked])
+    )
+    assert failed == {
         1: "every token is banned",
         2: "the model returned no finite logits",
+        4: "every token is banned",
     }
-    assert failure.value.tokens[0] == failure.value.tokens[3] == logits[0].argmax()
+    assert tokens[0] == tokens[3] == logits[0].argmax()
 
 
 def test_no_rows_no_tokens() -> None:
     plan = plan_of([Rows([0], 0, [1], sampled=False)])
-    assert sample(torch.zeros(0, 9), plan).shape == (0,)
+    assert chosen(torch.zeros(0, 9), plan).shape == (0,)
+
+
+def test_greedy_takes_the_best_that_its_mask_allows() -> None:
+    logits = torch.tensor([0.0, 1.0, 5.0, -1.0, 4.5, 4.5, 0.0, 0.0]).expand(4, -1)
+    draws = [
+        Draw(mask={0, 3}),
+        Draw(),
+        Draw(mask={4, 5}, bias={4: -math.inf, 2: 100.0}),
+        Draw(mask={4, 1}, repetition_penalty=10.0, seen={4: 1}),
+    ]
+    assert chosen(logits, sampling_plan(draws)).tolist() == [0, 2, 5, 1]
+
+
+@pytest.mark.parametrize("draw", [Draw(), Draw(1.0), Draw(1.0, top_k=3), Draw(1.0, top_n_sigma=9)])
+def test_a_mask_may_be_shorter_or_longer_than_the_vocabulary(draw: Draw) -> None:
+    logits = torch.zeros(1, 70)
+    logits[0, 40:] = 9.0
+    assert chosen(logits, sampling_plan([replace(draw, mask={5})])).tolist() == [5]
+    assert chosen(logits[:, :40], sampling_plan([replace(draw, mask={5, 66})])).tolist() == [5]
