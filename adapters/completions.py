@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 from pydantic_core import to_json
 from starlette.responses import Response
 
 from adapters.call import Call
-from adapters.generation import (
-    FINISH_REASONS,
-    ChunkForm,
-    Reply,
+from adapters.decode import (
     check_model,
-    decode_sampling,
-    decode_stops,
-    encode_stream,
+    decode_limit,
+    decode_logprobs,
+    decode_request,
+    first_given,
     given,
     optional,
+)
+from adapters.generation import (
+    FINISH_REASONS,
+    ChunkEncoder,
+    ChunkForm,
+    Reply,
+    encode_stream,
+    new_reply,
     respond,
 )
+from adapters.logprobs import CompletionLogprobs, TokenNames, prompt_logprobs
 from engine.errors import RequestError
-from engine.types import GenerationRequest, Output, RawPrompt
+from engine.service import Generation
+from engine.types import GenerationRequest, Output, PromptScored, RawPrompt, TextDelta
 from generated.completions import CompletionRequest
 
 DEFAULT_MAX_TOKENS = 16  # the official API's
@@ -33,37 +42,48 @@ async def create_completion(call: Call) -> Response:
     body = cast(CompletionRequest, call.body)
     check_model(body, call)
     requests = decode(body, call.tenant)
-    n = requests[0].n
-    reply = Reply(call.service.info, "cmpl-", "text_completion", n, reasoning=False)
-    options = optional(body.stream_options)
+    streams = body.stream is True
+    reply = new_reply(call.service.info, body, "cmpl-", "text_completion", reasoning=False)
+    names = TokenNames(call.service.tokenizer, as_ids=body.return_tokens_as_token_ids is True)
+
+    def encoder(generation: Generation) -> ChunkEncoder:
+        wants_more = requests[0].logprobs is not None or requests[0].records
+        details = _Details(reply, names, requests[0], generation) if wants_more else None
+        options = optional(body.stream_options)
+        return ChunkEncoder(reply, generation.num_choices, CHUNK_FORM, options, details)
+
     return await respond(
         call,
         requests,
-        body.stream is True,
-        lambda outputs: encode(reply, outputs),
-        lambda generation: encode_stream(reply, generation, options, CHUNK_FORM),
+        lambda generation, outputs: encode(reply, names, body, requests, generation, outputs),
+        (lambda generation: encode_stream(generation, encoder(generation))) if streams else None,
     )
 
 
 def decode(body: CompletionRequest, tenant: str) -> list[GenerationRequest]:
     """One neutral request per prompt. Raises RequestError for what the schema cannot express."""
-    n = given(body.n, 1)
-    if given(body.best_of, n) != n:
-        raise RequestError(f"best_of must equal n, which is {n}: choices are not ranked", "best_of")
-    return [
-        GenerationRequest(
-            prompt=RawPrompt(content, given(body.add_special_tokens, True)),
-            sampling=decode_sampling(body),
-            stops=decode_stops(body),
-            max_tokens=given(body.max_tokens, DEFAULT_MAX_TOKENS),
-            n=n,
-            echo=given(body.echo, False),
-            tenant=tenant,
-            cache_salt=given(body.cache_salt, ""),
-            prompt_param="prompt",
+    top = optional(body.logprobs)
+    echo = given(body.echo, False)
+    named = first_given(body.max_tokens, body.n_predict, optional(body.options))
+    default = () if named is not None else (("max_tokens", DEFAULT_MAX_TOKENS),)
+    limit, param = decode_limit(body, ("max_tokens", body.max_tokens), *default)
+    made = []
+    for content in _prompts(body.prompt):
+        prompt = RawPrompt(content, given(body.add_special_tokens, True))
+        request = decode_request(body, prompt, tenant)
+        scored = [value for value in (request.prompt_top, top if echo else None) if value is not None]
+        made.append(
+            replace(
+                request,
+                max_tokens=limit,
+                max_tokens_param=param,
+                logprobs=decode_logprobs(body, top),
+                prompt_top=max(scored, default=None),
+                echo=echo,
+                prompt_param="prompt",
+            )
         )
-        for content in _prompts(body.prompt)
-    ]
+    return made
 
 
 def _prompts(prompt: Any) -> list[str | tuple[int, ...]]:
@@ -76,18 +96,91 @@ def _prompts(prompt: Any) -> list[str | tuple[int, ...]]:
     return [content if isinstance(content, str) else tuple(content) for content in prompt]
 
 
-def encode(reply: Reply, outputs: list[Output]) -> bytes:
+def encode(
+    reply: Reply,
+    names: TokenNames,
+    body: CompletionRequest,
+    requests: list[GenerationRequest],
+    generation: Generation,
+    outputs: list[Output],
+) -> bytes:
     """The whole answer."""
     choices = []
     for index, output in enumerate(outputs):
-        reply.count(index, output.usage)
-        choices.append(
-            {
-                "index": index,
-                "text": output.text,
-                "logprobs": None,
-                "finish_reason": FINISH_REASONS[output.cause],
-                "stop_reason": output.stop,
-            }
-        )
-    return to_json({**reply.head, "choices": choices, "usage": reply.usage()})
+        reply.count(index, output.end.usage)
+        reply.finish(output.end)
+        request = requests[index // reply.n]
+        prompt = generation.prompts[index // reply.n]
+        choice = {
+            "index": index,
+            "text": output.text,
+            "logprobs": _logprobs(names, request, prompt, output),
+            "finish_reason": FINISH_REASONS[output.end.cause],
+            "stop_reason": output.end.stop,
+            **reply.observations(output.records),
+        }
+        if request.prompt_top is not None:
+            top = given(body.prompt_logprobs, request.prompt_top)
+            choice["prompt_logprobs"] = prompt_logprobs(output.prompt_scores, top, names)
+        if reply.shows_ids:
+            choice["prompt_token_ids"] = prompt
+        choices.append(choice)
+    answer = {**reply.head, "choices": choices, "usage": reply.usage(), "flare": reply.flare()}
+    return to_json(answer)
+
+
+def _logprobs(
+    names: TokenNames, request: GenerationRequest, prompt: tuple[int, ...], output: Output
+) -> dict[str, object] | None:
+    if request.logprobs is None:
+        return None
+    arrays = CompletionLogprobs(names)
+    if request.echo:
+        arrays.add_prompt(prompt, output.prompt_scores, request.logprobs.top, 0)
+    arrays.add(output.records, output.echoed)
+    return arrays.encode()
+
+
+class _Details:
+    """What chunks carry besides text."""
+
+    def __init__(
+        self, reply: Reply, names: TokenNames, request: GenerationRequest, generation: Generation
+    ) -> None:
+        self._reply = reply
+        self._names = names
+        self._request = request
+        self._prompts = generation.prompts
+        self._scored: dict[int, int] = {}  # prompt tokens sent, by choice
+        self._offsets: dict[int, int] = {}  # characters of them
+        self._echoed: dict[int, int] = {}  # characters of the prompt's text, by choice
+        self._began: set[int] = set()
+
+    def prompt(self, index: int, happened: PromptScored) -> dict[str, object] | None:
+        """One frame for each piece of the echoed prompt that is scored."""
+        if self._request.logprobs is None or not self._request.echo:
+            return None
+        first = self._scored.get(index, 0)
+        self._scored[index] = end = first + len(happened.scores)
+        ids = self._prompts[index // self._reply.n][first:end]
+        arrays = CompletionLogprobs(self._names)
+        offset = self._offsets.get(index, 0)
+        top = self._request.logprobs.top
+        self._offsets[index] = arrays.add_prompt(ids, happened.scores, top, offset)
+        return {"text": "", "logprobs": arrays.encode()}
+
+    def started(self, index: int) -> dict[str, object]:
+        return {}
+
+    def text(self, index: int, happened: TextDelta) -> dict[str, object]:
+        members: dict[str, object] = {"logprobs": None}
+        if index not in self._began:
+            self._began.add(index)
+            self._echoed[index] = happened.echoed
+            if self._reply.shows_ids:
+                members["prompt_token_ids"] = self._prompts[index // self._reply.n]
+        if self._request.logprobs is not None:
+            arrays = CompletionLogprobs(self._names)
+            arrays.add(happened.records, self._echoed[index])
+            members["logprobs"] = arrays.encode()
+        return members | self._reply.observations(happened.records)

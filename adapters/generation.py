@@ -1,4 +1,4 @@
-"""What Chat Completions and Completions share: sampling fields in, usage and finish reasons out."""
+"""How Chat Completions and Completions answer: one JSON object, or chunks and [DONE]."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import hashlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from pydantic import MISSING
 from pydantic_core import to_json
 from starlette.responses import Response
 
@@ -18,111 +17,64 @@ from adapters import sse
 from adapters.call import Call
 from adapters.envelope import openai_body
 from engine.accumulate import accumulate
-from engine.errors import GenerationFailed, RequestError
+from engine.errors import GenerationFailed
 from engine.service import Generation
+from adapters.decode import given
 from engine.types import (
     FinishCause,
     Finished,
     GenerationRequest,
     ModelInfo,
     Output,
-    SamplingOverride,
-    Stops,
+    PromptScored,
+    SemanticEvent,
+    Started,
     TextDelta,
+    TokenRecord,
     Usage,
 )
 from generated.shared import GenerationFields, StreamOptions
 
 log = logging.getLogger("heliograph.api")
 
-T = TypeVar("T")
-MAX_STOP_BYTES = 4096
 DONE = sse.data(b"[DONE]")
 
 FINISH_REASONS = {
     FinishCause.END: "stop",
     FinishCause.STOP_STRING: "stop",
     FinishCause.STOP_TOKEN: "stop",
+    FinishCause.COMPLETE: "stop",
     FinishCause.LIMIT: "length",
+    FinishCause.DEADLINE: "length",
+    FinishCause.REPETITION: "length",
     FinishCause.CONTEXT_FULL: "length",
 }
 
 
-def given(value: Any, default: T) -> T:
-    """A field's value, or the default where it is absent or null."""
-    return default if value is MISSING or value is None else cast(T, value)
-
-
-def optional(value: Any) -> Any:
-    """A field's value; None where it is absent or null."""
-    return None if value is MISSING else value
-
-
-def decode_sampling(body: GenerationFields) -> SamplingOverride:
-    """The sampling fields of a request."""
-    bias: dict[str, float] = given(body.logit_bias, {})
-    return SamplingOverride(
-        temperature=optional(body.temperature),
-        top_p=optional(body.top_p),
-        top_k=optional(body.top_k),
-        min_p=optional(body.min_p),
-        repetition_penalty=optional(body.repetition_penalty),
-        presence_penalty=optional(body.presence_penalty),
-        frequency_penalty=optional(body.frequency_penalty),
-        logit_bias={int(token): amount for token, amount in bias.items()},
-        seed=optional(body.seed),
-        min_tokens=given(body.min_tokens, 0),
-        ignore_eos=given(body.ignore_eos, False),
-    )
-
-
-def decode_stops(body: GenerationFields) -> Stops:
-    """Stop strings and stop tokens. Raises RequestError where they cannot be combined."""
-    value: str | list[str] = given(body.stop, [])
-    strings = tuple([value] if isinstance(value, str) else value)
-    token_ids: list[int] = given(body.stop_token_ids, [])
-    if sum(len(string.encode()) for string in strings) > MAX_STOP_BYTES:
-        raise RequestError(f"the stop strings are longer than {MAX_STOP_BYTES} bytes", "stop")
-    if strings and token_ids:
-        raise RequestError("stop and stop_token_ids cannot be combined", "stop_token_ids")
-    return Stops(strings, tuple(token_ids))
-
-
-def check_model(body: GenerationFields, call: Call) -> None:
-    """Refuse an unknown model name where the server serves known ones only."""
-    name = optional(body.model)
-    if call.config.model_names == "known" and name and name not in call.service.info.names:
-        raise unknown_model(name)
-
-
-def unknown_model(name: str) -> RequestError:
-    return RequestError(f"The model '{name}' does not exist.", "model", "model_not_found")
-
-
+@dataclass(slots=True)
 class Reply:
-    """The constants of one reply, and its usage as it grows."""
+    """The constants of one reply, with its counts and times as they grow."""
 
-    def __init__(self, info: ModelInfo, prefix: str, kind: str, n: int, *, reasoning: bool) -> None:
-        self.head: dict[str, object] = {
-            "id": prefix + secrets.token_hex(16),
-            "object": kind,
-            "created": int(time.time()),
-            "model": info.id,
-            "system_fingerprint": fingerprint(info),
-        }
-        self._n = n
-        self._reasoning = reasoning
-        self._usages: dict[int, Usage] = {}
+    head: dict[str, object]
+    n: int
+    reasoning: bool
+    shows_ids: bool
+    shows_times: bool
+    _usages: dict[int, Usage] = field(default_factory=dict)
+    _ends: list[Finished] = field(default_factory=list)
 
     def count(self, index: int, usage: Usage) -> None:
         """Note the latest counts of a choice."""
         self._usages[index] = usage
 
+    def finish(self, end: Finished) -> None:
+        self._ends.append(end)
+
     def usage(self) -> dict[str, object]:
         """The counts so far. A prompt counts once, with the reuse of its first choice."""
         first: dict[int, Usage] = {}
         for index in sorted(self._usages):
-            first.setdefault(index // self._n, self._usages[index])
+            first.setdefault(index // self.n, self._usages[index])
         prompt = sum(usage.prompt for usage in first.values())
         output = sum(usage.output for usage in self._usages.values())
         counts: dict[str, object] = {
@@ -131,9 +83,47 @@ class Reply:
             "total_tokens": prompt + output,
             "prompt_tokens_details": {"cached_tokens": sum(u.cached for u in first.values())},
         }
-        if self._reasoning:
+        if self.reasoning:
             counts["completion_tokens_details"] = {"reasoning_tokens": 0}
         return counts
+
+    def flare(self) -> dict[str, object]:
+        """From admission to the first token of any choice, and on to the last of all."""
+        first = min((end.first_token for end in self._ends), default=0.0)
+        last = max((end.first_token + end.decode for end in self._ends), default=0.0)
+        return {
+            "time_to_first_token_ms": round(first * 1000, 3),
+            "decode_time_ms": round((last - first) * 1000, 3),
+        }
+
+    def observations(self, records: Iterable[TokenRecord]) -> dict[str, object]:
+        """What a client asked to see of each token besides its log probability."""
+        shown: dict[str, object] = {}
+        if self.shows_ids:
+            shown["token_ids"] = [record.token for record in records]
+        if self.shows_times:
+            shown["token_timestamps"] = [record.time for record in records]
+        return shown
+
+
+def new_reply(
+    info: ModelInfo, body: GenerationFields, prefix: str, kind: str, *, reasoning: bool
+) -> Reply:
+    """A reply with a fresh id."""
+    head: dict[str, object] = {
+        "id": prefix + secrets.token_hex(16),
+        "object": kind,
+        "created": int(time.time()),
+        "model": info.id,
+        "system_fingerprint": fingerprint(info),
+    }
+    return Reply(
+        head,
+        n=given(body.n, 1),
+        reasoning=reasoning,
+        shows_ids=body.return_token_ids is True,
+        shows_times=body.return_token_timestamps is True,
+    )
 
 
 def fingerprint(info: ModelInfo) -> str:
@@ -156,60 +146,130 @@ class ChunkForm:
     finished: dict[str, object]
 
 
-async def encode_stream(
-    reply: Reply, generation: Generation, options: StreamOptions | None, form: ChunkForm
-) -> AsyncGenerator[bytes, None]:
-    """The chunks of a generation, then usage where it was asked for, then [DONE].
+class ChunkDetails(Protocol):
+    """What a protocol adds to chunks where a request asked for more than text."""
+
+    def prompt(self, index: int, happened: PromptScored) -> dict[str, object] | None:
+        """The members of a chunk with scores of the prompt; None for no chunk."""
+
+    def started(self, index: int) -> dict[str, object]:
+        """Members of the chunk, not of the choice, that go with the first token."""
+
+    def text(self, index: int, happened: TextDelta) -> dict[str, object]:
+        """Members of the choice that go with a text delta."""
+
+
+class ChunkEncoder:
+    """Turns the events of a generation into chunks.
 
     Text chunks are spliced from prepared bytes; a test holds every kind of chunk against the
-    generated models.
+    generated models. `details` None: nothing but text was asked for.
     """
-    wants_usage = options is not None and options.include_usage is True
-    grows = wants_usage and options is not None and options.continuous_usage_stats is True
-    head = b"data: " + to_json(reply.head)[:-1] + b',"choices":[{"index":'
-    tail = b',"logprobs":null,"finish_reason":null}]'
 
-    def usage() -> bytes:
-        if grows:
-            return b',"usage":' + to_json(reply.usage()) + b"}\n\n"
-        return b',"usage":null}\n\n' if wants_usage else b"}\n\n"
+    def __init__(
+        self,
+        reply: Reply,
+        num_choices: int,
+        form: ChunkForm,
+        options: StreamOptions | None,
+        details: ChunkDetails | None,
+    ) -> None:
+        self._reply = reply
+        self._form = form
+        self._wants_usage = options is not None and options.include_usage is True
+        self._grows = self._wants_usage and options.continuous_usage_stats is True
+        self._details = details
+        self._head = b"data: " + to_json(reply.head)[:-1] + b',"choices":[{"index":'
+        self._open = num_choices
 
+    def chunk(self, index: int, happened: SemanticEvent) -> bytes | None:
+        """The event's chunk. Raises GenerationFailed when the choice broke."""
+        self._reply.count(index, happened.usage)
+        if isinstance(happened, TextDelta):
+            return self._text(index, happened)
+        if isinstance(happened, Finished):
+            return self._finish(index, happened)
+        if isinstance(happened, Started):
+            return self._start(index)
+        return self._prompt(index, happened)
+
+    def last(self) -> list[bytes]:
+        """What ends the stream: the counts, where they have a chunk of their own."""
+        if not self._wants_usage:
+            return [DONE]
+        reply = self._reply
+        tail = {"choices": [], "usage": reply.usage(), "flare": reply.flare()}
+        return [sse.data(to_json({**reply.head, **tail})), DONE]
+
+    def _text(self, index: int, happened: TextDelta) -> bytes:
+        form = self._form
+        text = form.before_text + to_json(happened.text) + form.after_text
+        if self._details is None:
+            return self._splice(index, text + b',"logprobs":null,"finish_reason":null')
+        extra = to_json(self._details.text(index, happened))[1:-1]
+        return self._splice(index, text + b"," + extra + b',"finish_reason":null')
+
+    def _start(self, index: int) -> bytes | None:
+        if self._form.started is None:
+            return None
+        extra = self._details.started(index) if self._details is not None else {}
+        members = self._form.started + b',"logprobs":null,"finish_reason":null'
+        return self._splice(index, members, extra)
+
+    def _prompt(self, index: int, happened: PromptScored) -> bytes | None:
+        members = self._details.prompt(index, happened) if self._details is not None else None
+        if members is None:
+            return None
+        return self._splice(index, to_json({**members, "finish_reason": None})[1:-1])
+
+    def _finish(self, index: int, end: Finished) -> bytes:
+        if end.cause not in FINISH_REASONS:
+            raise GenerationFailed(end.error or "the generation was stopped")
+        self._reply.finish(end)
+        self._open -= 1
+        reason = {"finish_reason": FINISH_REASONS[end.cause], "stop_reason": end.stop}
+        members = to_json({**self._form.finished, "logprobs": None, **reason})[1:-1]
+        extra: dict[str, object] = {}
+        if self._open == 0 and not self._wants_usage:  # no usage chunk will come
+            extra["flare"] = self._reply.flare()
+            if self._reply.shows_ids:
+                extra["usage"] = self._reply.usage()
+        return self._splice(index, members, extra)
+
+    def _splice(self, index: int, members: bytes, extra: dict[str, object] | None = None) -> bytes:
+        """A chunk with one choice; `extra` are members of the chunk."""
+        tail = b"," + to_json(extra)[1:-1] if extra else b""
+        if self._grows:
+            tail += b',"usage":' + to_json(self._reply.usage())
+        elif self._wants_usage:
+            tail += b',"usage":null'
+        return self._head + str(index).encode() + b"," + members + b"}]" + tail + b"}\n\n"
+
+
+async def encode_stream(
+    generation: Generation, encoder: ChunkEncoder
+) -> AsyncGenerator[bytes, None]:
+    """The chunks of a generation, in the order in which the choices made them."""
     async for batch in generation.batches():
         for index, happened in batch:
-            place = head + str(index).encode() + b","
-            reply.count(index, happened.usage)
-            if isinstance(happened, TextDelta):
-                text = form.before_text + to_json(happened.text) + form.after_text
-                yield place + text + tail + usage()
-            elif isinstance(happened, Finished):
-                yield place + _finish(happened, form) + usage()
-            elif form.started is not None:
-                yield place + form.started + tail + usage()
-    if wants_usage:
-        yield sse.data(to_json({**reply.head, "choices": [], "usage": reply.usage()}))
-    yield DONE
-
-
-def _finish(end: Finished, form: ChunkForm) -> bytes:
-    """The members of a last chunk. Raises GenerationFailed when the choice broke."""
-    if end.cause not in FINISH_REASONS:
-        raise GenerationFailed(end.error or "the generation was stopped")
-    reason = {"finish_reason": FINISH_REASONS[end.cause], "stop_reason": end.stop}
-    return to_json({**form.finished, "logprobs": None, **reason})[1:] + b"]"
+            chunk = encoder.chunk(index, happened)
+            if chunk is not None:
+                yield chunk
+    for chunk in encoder.last():
+        yield chunk
 
 
 async def respond(
     call: Call,
     requests: Sequence[GenerationRequest],
-    stream: bool,
-    encode: Callable[[list[Output]], bytes],
-    encode_stream: Callable[[Generation], AsyncGenerator[bytes, None]],
+    encode: Callable[[Generation, list[Output]], bytes],
+    encode_events: Callable[[Generation], AsyncGenerator[bytes, None]] | None,
 ) -> Response:
-    """Open the generation and answer with it, buffered or streamed."""
+    """Open the generation and answer with it, streamed where there is an encoder for that."""
     generation = await call.unless_gone(call.service.open(requests))
-    if stream:
+    if encode_events is not None:
         return sse.EventStream(
-            guarded(encode_stream(generation)),
+            guarded(encode_events(generation)),
             heartbeat=lambda: sse.COMMENT,
             silence=call.config.heartbeat_seconds,
             close=generation.close,
@@ -218,7 +278,7 @@ async def respond(
         outputs = await call.unless_gone(accumulate(generation.batches(), generation.num_choices))
     finally:
         generation.close()
-    return Response(encode(outputs), media_type="application/json")
+    return Response(encode(generation, outputs), media_type="application/json")
 
 
 async def guarded(events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:

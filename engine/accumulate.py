@@ -23,6 +23,7 @@ class Accumulator:
     def __init__(self) -> None:
         self._text: list[str] = []
         self._records: list[TokenRecord] = []
+        self._echoed = 0
         self._prompt_scores: list[TokenScore | None] = []
         self._finished: Finished | None = None
 
@@ -31,6 +32,7 @@ class Accumulator:
         if isinstance(event, TextDelta):
             self._text.append(event.text)
             self._records += event.records
+            self._echoed += event.echoed
         elif isinstance(event, PromptScored):
             self._prompt_scores += event.scores
         elif isinstance(event, Finished):
@@ -43,7 +45,8 @@ class Accumulator:
         if self._finished is None:
             raise GenerationFailed("the generation ended without a finish")
         text = "".join(self._text)
-        return Output(text, self._finished, tuple(self._records), tuple(self._prompt_scores))
+        records, scores = tuple(self._records), tuple(self._prompt_scores)
+        return Output(text, self._finished, self._echoed, records, scores)
 
 
 async def accumulate(

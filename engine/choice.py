@@ -66,7 +66,7 @@ class Choice:
     def without_output(self) -> list[SemanticEvent]:
         """The events of a choice that generates nothing."""
         events: list[SemanticEvent] = [Started(self._usage())]
-        self._say(self._options.echo, events)
+        self._echo(events)
         self._end(FinishCause.LIMIT, events)
         return events
 
@@ -92,7 +92,7 @@ class Choice:
             self._first_token = now
             self._cached = cached
             events.append(Started(self._usage()))
-            self._say(self._options.echo, events)
+            self._echo(events)
 
     def _take_token(
         self,
@@ -186,12 +186,18 @@ class Choice:
         self._say(safe, events)
         self._end(FinishCause.STOP_STRING, events, matched)
 
+    def _echo(self, events: list[SemanticEvent]) -> None:
+        echo = self._options.echo
+        if echo:
+            events.append(TextDelta(echo, self._usage(), echoed=len(echo)))
+
     def _say(self, text: str, events: list[SemanticEvent]) -> None:
         records = self._certain_records()
         if not text and not records:
             return
         if events and isinstance(last := events[-1], TextDelta):
-            events[-1] = TextDelta(last.text + text, self._usage(), last.records + records)
+            joined = last.text + text
+            events[-1] = TextDelta(joined, self._usage(), last.records + records, last.echoed)
         else:
             events.append(TextDelta(text, self._usage(), records))
 

@@ -290,12 +290,14 @@ class TextDelta:
     """Answer text that is final: never part of a stop string, never half a character.
 
     `usage` counts the tokens so far, those without text included. `records` are the tokens that
-    became certain with it; there may be some without text, and text without any.
+    became certain with it; there may be some without text, and text without any. The first
+    `echoed` characters of the text are the prompt's.
     """
 
     text: str
     usage: Usage
     records: tuple[TokenRecord, ...] = ()
+    echoed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,10 +320,11 @@ SemanticEvent = PromptScored | Started | TextDelta | Finished
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One finished choice, accumulated from its events."""
+    """One finished choice, accumulated from its events; `echoed` as in `TextDelta`."""
 
     text: str
     end: Finished
+    echoed: int = 0
     records: tuple[TokenRecord, ...] = ()
     prompt_scores: tuple[TokenScore | None, ...] = ()
 

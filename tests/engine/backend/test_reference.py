@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from transformers import LlamaForCausalLM
 
-from engine.backend.backend import PAGE_TOKENS
-from engine.backend.reference import TorchReference
+from engine.backend.backend import PAGE_TOKENS, StepResult
+from engine.backend.reference import SLAB_ROWS, TorchReference
+from engine.backend.scores import log_softmax, score
 from engine.model.checkpoint import locate
 from engine.text.gguf_meta import read_metadata
+from engine.types import TokenScore
 from tests.engine.models import embedded_in_transformers, save_folder, tiny_llama
-from tests.engine.plans import Rows, plan_of
+from tests.engine.plans import Draw, Rows, plan_of
 
 PROMPTS = ("The Ġcapital Ġof ĠFrance Ġis", "Once Ġupon Ġa Ġtime", "def Ġadd ( a , Ġb ):")
 SMOLLM_LIKE = {
@@ -59,6 +63,11 @@ def embedded() -> TorchReference:
     return backend
 
 
+@pytest.fixture(scope="module")
+def oracle() -> LlamaForCausalLM:
+    return embedded_in_transformers(locate(None, silent))
+
+
 def prompt_ids(text: str) -> list[int]:
     vocabulary = read_metadata(locate(None, silent))["tokenizer.ggml.tokens"]
     assert isinstance(vocabulary, list)
@@ -83,7 +92,7 @@ def greedy(backend: TorchReference, prompts: list[list[int]], count: int) -> lis
     steps = [Rows(ids, 0, own) for ids, own in zip(prompts, pages, strict=True)]
     out: list[list[int]] = [[] for _ in prompts]
     for _ in range(count):
-        for tokens, token in zip(out, backend.run(plan_of(steps)), strict=True):
+        for tokens, token in zip(out, backend.run(plan_of(steps)).tokens, strict=True):
             tokens.append(int(token))
         steps = [
             Rows(tokens[-1:], len(ids) + len(tokens) - 1, own)
@@ -92,14 +101,32 @@ def greedy(backend: TorchReference, prompts: list[list[int]], count: int) -> lis
     return out
 
 
-def test_embedded_model_is_transformers_model(embedded: TorchReference) -> None:
-    oracle = embedded_in_transformers(locate(None, silent))
+def test_embedded_model_is_transformers_model(
+    embedded: TorchReference, oracle: LlamaForCausalLM
+) -> None:
     prompts = [prompt_ids(prompt) for prompt in PROMPTS]
     for ids, out in zip(prompts, greedy(embedded, prompts, 48), strict=True):
         with torch.no_grad():
             wanted = oracle(torch.tensor([ids + out])).logits[0]
         assert out == wanted[len(ids) - 1 : -1].argmax(-1).tolist()
         assert (every_logit(embedded, ids + out) - wanted).abs().max() < 2e-3
+
+
+def test_embedded_prompt_scores_are_transformers_log_softmax(
+    embedded: TorchReference, oracle: LlamaForCausalLM
+) -> None:
+    ids = np.random.default_rng(0).integers(0, 49_152, 200).tolist()
+    ids[:20] = [id for prompt in PROMPTS for id in prompt_ids(prompt)][:20]
+    made = embedded.run(plan_of([Rows(ids, 0, range(1, 20), scored=20)])).prompt_scores
+    with torch.no_grad():
+        wanted = torch.log_softmax(oracle(torch.tensor([ids])).logits[0], -1)
+    assert [one.token for one in made] == ids[1:]
+    for row, one in zip(wanted, made, strict=False):
+        assert abs(one.logprob - float(row[one.token])) < 1e-3
+        assert (row > one.logprob + 1e-3).sum() < one.rank <= (row > one.logprob - 1e-3).sum() + 1
+        values = torch.tensor([value for _, value in one.top])
+        assert (values - row[[id for id, _ in one.top]]).abs().max() < 1e-3
+        assert (values - row.topk(20).values).abs().max() < 1e-3
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -167,7 +194,83 @@ def test_bits_do_not_depend_on_batch_chunks_or_pages(
 
 def test_a_step_may_want_no_logits(tmp_path: Path) -> None:
     backend = loaded(save_folder(tiny_llama(), tmp_path))
-    assert backend.run(plan_of([Rows([1, 2, 3], 0, [1], sampled=False)])).shape == (0,)
+    result = backend.run(plan_of([Rows([1, 2, 3], 0, [1], sampled=False)]))
+    assert result.tokens.shape == (0,)
+    assert not (result.scores or result.prompt_scores or result.failed)
+
+
+def forced(token: int, top: int = 5) -> Draw:
+    """Draws this token whatever the model thinks, and scores it."""
+    return Draw(logprob_top=top, bias={token: 1e4}, temperature=0.7, mask={token})
+
+
+def one_by_one(backend: TorchReference, ids: list[int], top: int) -> list[TokenScore]:
+    """The scores of tokens that are generated, not read."""
+    scores = []
+    for position, (id, following) in enumerate(pairwise(ids)):
+        plan = plan_of([Rows([id], position, range(1, 40))], [forced(following, top)])
+        result = backend.run(plan)
+        assert result.tokens.tolist() == [following]
+        scores.append(result.scores[0])
+    return scores
+
+
+def scored_in_chunks(backend: TorchReference, ids: list[int], sizes: list[int]) -> StepResult:
+    """The prompt scores of chunks that share their steps with another sequence's."""
+    scores: list[TokenScore] = []
+    start = 0
+    for size in sizes:
+        chunk = ids[start : start + size]
+        following = ids[start + size] if start + size < len(ids) else None
+        rows = [
+            Rows([5] * 3, start, range(50, 90), scored=1, next_id=7),
+            Rows(chunk, start, range(1, 40), scored=5, next_id=following, sampled=False),
+        ]
+        scores += backend.run(plan_of(rows, [forced(3)])).prompt_scores[3:]
+        start += size
+    return StepResult(np.zeros(0, np.int64), prompt_scores=scores)
+
+
+@pytest.mark.parametrize("shape", [{}, {"vocab_size": 4099}])
+def test_prompt_scores_are_those_of_generated_tokens_bit_for_bit(
+    tmp_path: Path, shape: dict[str, int]
+) -> None:
+    backend = loaded(save_folder(tiny_llama(**shape), tmp_path), pages=100)
+    ids = np.random.default_rng(4).integers(0, 96, 3 * SLAB_ROWS - 5).tolist()
+    wanted = one_by_one(backend, ids, top=5)
+    for sizes in ([len(ids)], [1, 70, SLAB_ROWS, len(ids) - 71 - SLAB_ROWS]):
+        assert scored_in_chunks(backend, ids, sizes).prompt_scores == wanted
+
+
+def test_scores_are_raw_and_the_same_in_any_batch(tmp_path: Path) -> None:
+    backend = loaded(save_folder(tiny_llama(), tmp_path), pages=100)
+    draws = [
+        Draw(logprob_top=4),
+        Draw(logprob_top=4, temperature=2.0, top_k=3, top_n_sigma=1.0, seed=5),
+        Draw(logprob_top=4, mask={11, 90}, bias={11: -5.0}),
+        Draw(logprob_top=4, repetition_penalty=3.0, seen=dict.fromkeys(range(96), 2)),
+        Draw(logprob_top=0, logprob_ids=(95, 0, 3)),
+        Draw(),
+    ]
+    rows = [Rows([id], 0, [1 + id]) for id in range(6)]
+    together = backend.run(plan_of(rows, draws))
+    assert set(together.scores) == {0, 1, 2, 3, 4}
+    logits = backend.logits(plan_of(rows)).numpy()
+    for row, made in together.scores.items():
+        ids = np.array(draws[row].logprob_ids, np.int64)
+        token = int(together.tokens[row])
+        assert made == score(log_softmax(logits[row]), token, draws[row].logprob_top, ids)
+        assert backend.run(plan_of(rows[row : row + 1], draws[row : row + 1])).scores[0] == made
+    assert together.scores[2].token in (11, 90)
+
+
+def test_a_failed_row_leaves_the_others_their_tokens_and_scores(tmp_path: Path) -> None:
+    backend = loaded(save_folder(tiny_llama(), tmp_path))
+    rows = [Rows([1], 0, [1]), Rows([2], 0, [2])]
+    banned = Draw(mask={4}, bias={4: -np.inf}, logprob_top=0)
+    result = backend.run(plan_of(rows, [banned, Draw(logprob_top=0)]))
+    assert result.failed == {0: "every token is banned"}
+    assert set(result.scores) == {1} and result.scores[1].token == result.tokens[1]
 
 
 def test_warm_up_leaves_the_padding_page_zero(tmp_path: Path) -> None:

@@ -1,0 +1,236 @@
+"""What Chat Completions and Completions both ask for, as parts of the neutral request."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeVar, cast
+
+from pydantic import MISSING
+
+from adapters.call import Call
+from engine.errors import RequestError
+from engine.types import (
+    Conversation,
+    GenerationRequest,
+    LogprobOptions,
+    OutputConstraint,
+    RawPrompt,
+    RepetitionDetection,
+    SamplingOverride,
+    Stops,
+)
+from generated.shared import (
+    GenerationFields,
+    ResponseFormatJSONObject,
+    ResponseFormatJSONSchema,
+    StructuredOutputs,
+)
+
+T = TypeVar("T")
+MAX_STOP_BYTES = 4096
+MAX_TOKEN_STOPS = 16
+
+
+def given(value: Any, default: T) -> T:
+    """A field's value, or the default where it is absent or null."""
+    return default if value is MISSING or value is None else cast(T, value)
+
+
+def optional(value: Any) -> Any:
+    """A field's value; None where it is absent or null."""
+    return None if value is MISSING else value
+
+
+def first_given(*values: Any) -> Any:
+    """The first of several spellings that the client used."""
+    return next((value for value in values if value is not MISSING and value is not None), None)
+
+
+def check_model(body: GenerationFields, call: Call) -> None:
+    """Refuse an unknown model name where the server serves known ones only."""
+    name = optional(body.model)
+    if call.config.model_names == "known" and name and name not in call.service.info.names:
+        raise unknown_model(name)
+
+
+def unknown_model(name: str) -> RequestError:
+    return RequestError(f"The model '{name}' does not exist.", "model", "model_not_found")
+
+
+def decode_request(
+    body: GenerationFields, prompt: Conversation | RawPrompt, tenant: str
+) -> GenerationRequest:
+    """All but the output limit, the logprobs and what only one route has."""
+    constraint = decode_constraint(body)
+    prompt_top = optional(body.prompt_logprobs)
+    if prompt_top is not None and body.stream is True:
+        raise RequestError("prompt_logprobs cannot be streamed", "prompt_logprobs")
+    max_time = first_given(body.max_time_ms, body.t_max_predict_ms)
+    max_time = max_time if max_time and max_time > 0 else None  # llama.cpp's 0 and -1 are no limit
+    return GenerationRequest(
+        prompt=prompt,
+        sampling=_sampling(body),
+        stops=_stops(body),
+        max_time=None if max_time is None else max_time / 1000,
+        constraint=constraint,
+        repetition=_repetition(body),
+        prompt_top=prompt_top,
+        records=body.return_token_ids is True or body.return_token_timestamps is True,
+        priority=given(body.priority, 0),
+        n=given(body.n, 1),
+        tenant=tenant,
+        cache_salt=given(body.cache_salt, ""),
+    )
+
+
+def decode_limit(body: GenerationFields, *spellings: tuple[str, Any]) -> tuple[int | None, str]:
+    """The output limit and the name that the client gave it; earlier spellings win."""
+    num_predict = MISSING if first_given(body.options) is None else body.options.num_predict
+    for name, value in (
+        *spellings, ("n_predict", body.n_predict), ("options.num_predict", num_predict),
+    ):  # fmt: skip
+        if value is not MISSING and value is not None:
+            return (None if value == -1 else value), name
+    return None, spellings[0][0]
+
+
+def decode_logprobs(body: GenerationFields, top: int | None) -> LogprobOptions | None:
+    """The options of generated tokens' log probabilities; `top` None asks for none."""
+    ids = tuple(dict.fromkeys(given(body.logprob_token_ids, cast(list[int], []))))
+    if top is None:
+        if ids:
+            raise RequestError("logprob_token_ids needs logprobs", "logprob_token_ids")
+        return None
+    return LogprobOptions(top, ids)
+
+
+def _sampling(body: GenerationFields) -> SamplingOverride:
+    bias: dict[str, float] = given(body.logit_bias, {})
+    allowed = optional(body.allowed_token_ids)
+    breakers = optional(body.dry_sequence_breakers)
+    defaults = SamplingOverride()
+    return SamplingOverride(
+        temperature=optional(body.temperature),
+        top_p=optional(body.top_p),
+        top_k=optional(body.top_k),
+        min_p=optional(body.min_p),
+        repetition_penalty=first_given(body.repetition_penalty, body.repeat_penalty),
+        presence_penalty=optional(body.presence_penalty),
+        frequency_penalty=optional(body.frequency_penalty),
+        top_n_sigma=optional(body.top_n_sigma),
+        dry_multiplier=optional(body.dry_multiplier),
+        dry_base=optional(body.dry_base),
+        dry_allowed_length=optional(body.dry_allowed_length),
+        dry_sequence_breakers=(
+            defaults.dry_sequence_breakers if breakers is None else tuple(breakers)
+        ),
+        lz_penalty=optional(body.lz_penalty),
+        logit_bias={int(token): amount for token, amount in bias.items()},
+        allowed_token_ids=None if allowed is None else tuple(allowed),
+        bad_words=tuple(given(body.bad_words, cast(list[str], []))),
+        seed=optional(body.seed),
+        min_tokens=given(body.min_tokens, 0),
+        ignore_eos=given(body.ignore_eos, False),
+    )
+
+
+def _stops(body: GenerationFields) -> Stops:
+    """Raises RequestError where strings and tokens are combined (Helios)."""
+    value: str | list[str] = given(body.stop, [])
+    strings = tuple([value] if isinstance(value, str) else value)
+    token_ids: list[int] = given(body.stop_token_ids, [])
+    sequences: list[list[int]] = given(body.stop_token_sequences, [])
+    if sum(len(string.encode()) for string in strings) > MAX_STOP_BYTES:
+        raise RequestError(f"the stop strings are longer than {MAX_STOP_BYTES} bytes", "stop")
+    if len(token_ids) + len(sequences) > MAX_TOKEN_STOPS:
+        raise RequestError(
+            f"stop_token_ids and stop_token_sequences are more than {MAX_TOKEN_STOPS} together",
+            "stop_token_sequences",
+        )
+    if strings and (token_ids or sequences):
+        param = "stop_token_ids" if token_ids else "stop_token_sequences"
+        raise RequestError(f"stop and {param} cannot be combined", param)
+    return Stops(
+        strings,
+        tuple(token_ids),
+        tuple(tuple(sequence) for sequence in sequences),
+        given(body.include_stop_str_in_output, False),
+    )
+
+
+def _repetition(body: GenerationFields) -> RepetitionDetection | None:
+    asked = optional(body.repetition_detection)
+    if asked is None:
+        return None
+    detection = RepetitionDetection(
+        max_pattern_size=given(asked.max_pattern_size, 0),
+        min_pattern_size=max(given(asked.min_pattern_size, 1), 1),
+        min_count=given(asked.min_count, 2),
+    )
+    if detection.min_pattern_size > detection.max_pattern_size > 0:
+        raise RequestError(
+            "min_pattern_size is more than max_pattern_size",
+            "repetition_detection.min_pattern_size",
+        )
+    if detection.max_pattern_size and detection.min_count < 2:
+        raise RequestError("min_count must be at least 2", "repetition_detection.min_count")
+    return detection if detection.max_pattern_size else None
+
+
+def decode_constraint(body: GenerationFields) -> OutputConstraint | None:
+    """The one constraint of a request. Raises RequestError when there are several."""
+    found = [item for item in (_response_format(body), *_named_constraints(body)) if item]
+    if len(found) > 1:
+        names = " and ".join(item.param for item in found)
+        raise RequestError(f"{names} cannot be combined: an answer has one form", found[1].param)
+    return found[0] if found else None
+
+
+def _response_format(body: GenerationFields) -> OutputConstraint | None:
+    wanted = optional(body.response_format)
+    if isinstance(wanted, ResponseFormatJSONSchema):
+        schema = given(wanted.json_schema.schema_, cast(dict[str, Any], {"type": "object"}))
+        param = "response_format.json_schema.schema"
+        return OutputConstraint("json_schema", json.dumps(schema), param)
+    if isinstance(wanted, ResponseFormatJSONObject):
+        return OutputConstraint("json_object", "", "response_format")
+    return None
+
+
+def _named_constraints(body: GenerationFields) -> list[OutputConstraint | None]:
+    """vLLM's structured_outputs, its older guided_* fields, and llama.cpp's and SGLang's names."""
+    outputs = given(body.structured_outputs, StructuredOutputs())
+    prefix = "structured_outputs."
+    made = [
+        _schema(outputs.json_, f"{prefix}json"),
+        _schema(body.guided_json, "guided_json"),
+        _schema(body.json_schema, "json_schema"),
+        _choice(outputs.choice, f"{prefix}choice"),
+        _choice(body.guided_choice, "guided_choice"),
+    ]
+    for param, value in (
+        (f"{prefix}regex", outputs.regex), ("guided_regex", body.guided_regex),
+        ("regex", body.regex),
+    ):  # fmt: skip
+        made.append(OutputConstraint("regex", value, param) if given(value, "") else None)
+    for param, value in (
+        (f"{prefix}grammar", outputs.grammar), ("guided_grammar", body.guided_grammar),
+        ("grammar", body.grammar),
+    ):  # fmt: skip
+        made.append(OutputConstraint("lark", value, param) if given(value, "") else None)
+    if outputs.json_object is True:
+        made.append(OutputConstraint("json_object", "", f"{prefix}json_object"))
+    return made
+
+
+def _schema(value: Any, param: str) -> OutputConstraint | None:
+    if value is MISSING or value is None:
+        return None
+    source = value if isinstance(value, str) else json.dumps(value)
+    return OutputConstraint("json_schema", source, param)
+
+
+def _choice(value: Any, param: str) -> OutputConstraint | None:
+    if value is MISSING or value is None:
+        return None
+    return OutputConstraint("choice", json.dumps(value), param)
