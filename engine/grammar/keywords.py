@@ -20,9 +20,6 @@ ANNOTATIONS = frozenset(
      "discriminator", "example", "examples", "externalDocs", "readOnly", "title", "writeOnly")
 )  # fmt: skip
 
-SCHEMA_LISTS = frozenset(("allOf", "anyOf", "oneOf", "prefixItems"))
-SCHEMA_MAPS = frozenset(("properties", "patternProperties"))
-SCHEMAS = frozenset(("items", "additionalProperties"))
 OBJECT_KEYWORDS = ("properties", "patternProperties", "additionalProperties", "required")
 
 # What llguidance knows, less `unknown`, which it takes for a name of its own
@@ -31,6 +28,7 @@ FORMATS = frozenset(
 )
 
 # Older dialects are read as the newest one; their differences are refused or rewritten.
+NEWEST = "draft/2020-12/schema"
 _DIALECT = re.compile(r"https?://json-schema\.org/(draft(?:-0[67]|/20(?:19-09|20-12))/schema)#?")
 _EXACT = 2**53  # llguidance computes in doubles
 
@@ -66,34 +64,51 @@ def _is_type(value: object) -> bool:
     return bool(names) and all(isinstance(name, str) and name in TYPES for name in names)
 
 
+def _is_format(value: object) -> bool:
+    return isinstance(value, str) and value in FORMATS
+
+
 def _is_names(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
-_COUNT = (_is_count, "must be a number of at least 0")
-_BOUND = (_is_number, "must be a number")
+COUNTS = frozenset(
+    ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
+)
+BOUNDS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"))
+
+# Forms of other keywords that every document satisfies; schema generators write them.
+HARMLESS: dict[str, tuple[object, ...]] = {
+    "uniqueItems": (False,),
+    "nullable": (False,),
+    "propertyNames": (True, {}, {"type": "string"}),
+    "unevaluatedProperties": (True, {}),
+    "unevaluatedItems": (True, {}),
+}
 
 # keyword: (whether the value is usable, what it must be)
 VALUES: dict[str, tuple[Callable[[object], bool], str]] = {
-    "type": (_is_type, f"must be one or more of {', '.join(TYPES)}"),
-    "required": (_is_names, "must be a list of names"),
-    "format": (lambda value: value in FORMATS, f"must be one of {', '.join(sorted(FORMATS))}"),
-    "multipleOf": (_is_step, "must be a positive number"),_is_number(value) and value > 0, "must be a positive number"),  # type: ignore[operator]
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), _COUNT),
-    **dict.fromkeys(("minProperties", "maxProperties"), _COUNT),
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _BOUND),
+    "type": (_is_type, f"one or more of {', '.join(TYPES)}"),
+    "required": (_is_names, "a list of names"),
+    "format": (_is_format, f"one of {', '.join(sorted(FORMATS))}"),
+    "multipleOf": (_is_step, "a positive number"),
+    "pattern": (lambda value: isinstance(value, str), "a string"),
+    **dict.fromkeys(COUNTS, (_is_count, "a whole number of at least 0")),
+    **dict.fromkeys(BOUNDS, (_is_number, "a number")),
 }
 
 
 def inner_bound(keyword: str, bound: int | float) -> int | float:
-    """The bound, or, where doubles are wider than 1, one inside it that does not round out of it."""
+    """The bound, or one inside it where llguidance, which has doubles, would round it."""
     if abs(bound) <= _EXACT:
         return bound
     return math.nextafter(float(bound), math.inf if "inimum" in keyword else -math.inf)
 
 
-def is_exact(value: int | float) -> bool:
-    """Whether llguidance can spell a number that `enum` or `const` lists."""
+def is_exact(value: object) -> bool:
+    """Whether llguidance can spell a value that `enum` or `const` lists."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return True
     return abs(value) <= _EXACT and "e" not in repr(value) and repr(value) != "-0.0"
 
 

@@ -11,6 +11,7 @@ among them U+0004 and the first byte of planes that Unicode has not assigned.
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterable
 from functools import cached_property
@@ -144,6 +145,18 @@ class Tokenizer:
             for content, number in self.control_tokens.items()
             if number in self._unspoken
         }
+
+    @cached_property
+    def vocabulary_json(self) -> str:
+        """The vocabulary in the library's JSON format, every control token flagged special.
+
+        For whoever needs the library's own view of it, such as grammar masks in another process.
+        """
+        value = json.loads(self._core.to_str())
+        value["added_tokens"] = [
+            token for token in value["added_tokens"] if token["id"] not in self._control_of
+        ]
+        return json.dumps(value, ensure_ascii=False)
 
     def token_bytes(self, token: int) -> bytes:
         """Exact bytes of one token; none for ids that only a padded model has."""

@@ -23,7 +23,7 @@ from tests.engine.plans import Draw, sampling_plan
 Float64 = NDArray[np.float64]
 EXAMPLES = 100  # rows for each transform
 WIDE = 1e-4  # a part of [0, 1) that fp32 chances surely hit
-MOST_POINTS = 120
+MOST_PARTS = 40
 SIZES = (2, 33, 200, 1500)  # one size below, one between and two above the sampler's candidates
 
 EIGHTHS = st.integers(-16, 16).map(lambda number: number / 8)
@@ -55,15 +55,15 @@ class Row:
 
 
 @st.composite
-def rows(draw: st.DrawFn, names: list[str]) -> Row:
-    """A row that the named transforms apply to; logits are multiples of 1/64, so many are equal."""
+def rows(draw: st.DrawFn, choice: st.SearchStrategy[set[str]]) -> Row:
+    """A row that some transforms apply to; its logits are multiples of 1/64, so many are equal."""
     vocab = draw(st.sampled_from(SIZES))
     spread = draw(st.sampled_from([0.5, 2.0, 5.0]))
     random = np.random.default_rng(draw(st.integers(0, 2**32)))
     logits = np.round(random.normal(0, spread, vocab) * 64) / 64
     seen = draw(SEEN)
     made = Draw(1.0, seen={id: count for id, count in seen.items() if id < vocab})
-    for name in names:
+    for name in sorted(draw(choice)):
         made = replace(made, **{k: draw(value) for k, value in TRANSFORMS[name].items()})  # type: ignore[arg-type]
     mask = None if made.mask is None else {id % vocab for id in made.mask}
     bias = {id: value for id, value in made.bias.items() if id < vocab}
@@ -123,7 +123,8 @@ def chances_of(logits: Float32, draw: Draw) -> tuple[Int64, Float64]:
 def points_of(chances: Float64) -> tuple[Float64, Int64]:
     """Points in [0, 1) and the place of the part that each lies in."""
     ends = np.cumsum(chances)
-    wide = np.flatnonzero(chances > WIDE)[:MOST_POINTS]
+    wide = np.flatnonzero(chances > WIDE)
+    wide = wide[:: -(-len(wide) // MOST_PARTS)]
     shares = np.array([0.02, 0.5, 0.98])
     points = (ends - chances)[wide, None] + chances[wide, None] * shares  # [wide, 3]
     return points.ravel(), np.repeat(wide, len(shares))
@@ -151,9 +152,15 @@ def check(row: Row) -> None:
     assert drawn(greedy, np.zeros(1)).tolist() == [logits.argmax()]
 
 
-@pytest.mark.parametrize("name", [*TRANSFORMS, "all"])
+CHOICES: dict[str, st.SearchStrategy[set[str]]] = {
+    **{name: st.just({name}) for name in TRANSFORMS},
+    "some": st.sets(st.sampled_from(sorted(TRANSFORMS)), min_size=2, max_size=4),
+    "all": st.just(set(TRANSFORMS)),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
 def test_transforms_are_their_formulas(name: str) -> None:
-    names = list(TRANSFORMS) if name == "all" else [name]
     seen = 0
 
     @settings(
@@ -162,7 +169,7 @@ def test_transforms_are_their_formulas(name: str) -> None:
         derandomize=True,
         suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
     )
-    @given(rows(names))
+    @given(rows(CHOICES[name]))
     def run(row: Row) -> None:
         nonlocal seen
         check(row)
