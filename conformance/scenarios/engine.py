@@ -109,7 +109,7 @@ def counters(pool: Pool, _: Callable[..., Server]) -> None:
 
 
 def prefill_is_counted(pool: Pool, _: Callable[..., Server]) -> None:
-    """Helios: prefill_tokens counts the prompt tokens computed; with the reused ones, all of them."""
+    """Helios: prefill_tokens are the prompt tokens computed; with the reused ones, all of them."""
     server = pool.get("scripted")
     before = server.until_idle()
     total = 0
