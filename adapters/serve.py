@@ -14,6 +14,7 @@ import uvicorn
 
 from adapters.app import build_app
 from adapters.auth import Keys
+from adapters.http import HttpProtocol
 from adapters.script import load_script
 from engine import config as configuration
 from engine.client import ProcessClient
@@ -139,7 +140,7 @@ class _Server(uvicorn.Server):
             uvicorn.Config(
                 app,  # type: ignore[arg-type]
                 loop="uvloop",
-                http="httptools",
+                http=HttpProtocol,
                 ws="none",
                 lifespan="on",
                 log_config=None,

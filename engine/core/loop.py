@@ -128,8 +128,8 @@ class EngineLoop:
         self._steps += 1
         row = 0
         for piece in slices:
+            self._prefill_tokens += piece.prompt_tokens
             self.scheduler.advance(piece)
-            self._prefill_tokens += piece.count - piece.samples
             if not piece.samples:
                 continue
             if row in failed:
