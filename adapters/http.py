@@ -7,6 +7,7 @@ import re
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _OFFER = re.compile(rb"\r\nupgrade:[^\r\n]*", re.IGNORECASE)
+_REQUEST_WITH_BODY = re.compile(rb"(?!GET )[A-Z]+ \S+ HTTP/1\.[01]\r\n")
 _HEAD_END = b"\r\n\r\n"
 
 
@@ -19,6 +20,6 @@ class HttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         head, end, rest = data.partition(_HEAD_END)
-        if end and not head.startswith(b"GET ") and _OFFER.search(head):
+        if end and _REQUEST_WITH_BODY.match(head) and _OFFER.search(head):
             data = _OFFER.sub(b"", head) + end + rest
         super().data_received(data)
