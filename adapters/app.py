@@ -42,7 +42,9 @@ def build_app(
         await service.client.close()
         service.close()
 
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan)
+    app = FastAPI(
+        openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan
+    )
     for route in ROUTES:
         handler: Handler = getattr(
             importlib.import_module(f"adapters.{route.stem}"), route.operation

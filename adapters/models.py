@@ -79,7 +79,7 @@ def _permission(info: ModelInfo) -> dict[str, object]:
         "created": info.created,
         "allow_create_engine": False,
         "allow_sampling": True,
-        "allow_logprobs": False,
+        "allow_logprobs": True,
         "allow_search_indices": False,
         "allow_view": True,
         "allow_fine_tuning": False,
@@ -93,14 +93,22 @@ def _flare(info: ModelInfo) -> dict[str, object]:
     defaults = dataclasses.asdict(info.defaults)
     return {
         "vocab_size": info.engine.vocab_size,
-        "max_top_logprobs": 0,
+        "max_top_logprobs": 20,
         "max_concurrency": info.engine.max_concurrency,
         "prefill_chunk_size": info.engine.prefill_chunk,
         "default_max_tokens": info.default_max_tokens,
         "sampling_defaults": {name: defaults[name] for name in ("seed", *_RANGED)},
         "thinking_token_budget": None,
-        "sampling_ranges": dict.fromkeys(_RANGED),
+        "sampling_ranges": {name: _range(info, name) for name in _RANGED},
         **dict.fromkeys(_NO_IMAGES, 0),
         "input_modalities": ["text"],
         "output_modalities": ["text"],
     }
+
+
+def _range(info: ModelInfo, name: str) -> dict[str, float] | None:
+    """The declared range; None where values are used as given."""
+    if name not in info.sampling_ranges:
+        return None
+    low, high = info.sampling_ranges[name]
+    return {"min": low, "max": high}

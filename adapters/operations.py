@@ -105,6 +105,9 @@ def numbers(service: Service) -> dict[str, int]:
         "held": service.held,
         "steps": stats.steps,
         "preemptions": stats.preemptions,
+        "forced_tokens": stats.forced_tokens,
+        "repetition_cuts": stats.repetition_cuts,
+        "deadline_cuts": stats.deadline_cuts,
         "reused_tokens": stats.reused_tokens,
         "cached_pages": stats.cached_pages,
         "free_pages": stats.free_pages,
@@ -123,6 +126,9 @@ _COUNTERS = {
     "refused": ("flare_requests_refused", "Choices refused because every place was taken"),
     "steps": ("flare_steps", "Steps of the engine"),
     "preemptions": ("flare_preemptions", "Sequences that had to give their pages back"),
+    "forced_tokens": ("flare_forced_tokens", "Tokens that a grammar left no choice about"),
+    "repetition_cuts": ("flare_repetition_cuts", "Sequences ended because they looped"),
+    "deadline_cuts": ("flare_deadline_cuts", "Sequences ended by their time limit"),
     "reused_tokens": ("flare_cache_reused_tokens", "Prompt tokens found in the prefix cache"),
 }
 _GAUGES = {

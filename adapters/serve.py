@@ -14,14 +14,17 @@ import uvicorn
 
 from adapters.app import build_app
 from adapters.auth import Keys
+from adapters.http import HttpProtocol
 from adapters.script import load_script
 from engine import config as configuration
 from engine.client import ProcessClient
 from engine.config import Config
 from engine.core.runner import EngineSettings
 from engine.errors import StartupError
+from engine.messages import TokenizerFacts
 from engine.model.checkpoint import locate, model_name
 from engine.model.defaults import sampling_defaults
+from engine.prepare import Preparer
 from engine.service import Limits, Service
 from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
@@ -76,8 +79,9 @@ def load(config: Config) -> tuple[ProcessClient, Service]:
         if config.scripted is None:
             tokenizer = Tokenizer.load(path)
         template = ChatTemplate.load(path, tokenizer)
-        defaults_source = sampling_defaults(path)
-        facts = client.wait_ready(log.info)
+        defaults = sampling_defaults(path)
+        read = TokenizerFacts(tokenizer.vocabulary_json, tokenizer.eos_ids)
+        facts = client.wait_ready(read, log.info)
     except BaseException:
         client.kill()
         raise
@@ -89,14 +93,15 @@ def load(config: Config) -> tuple[ProcessClient, Service]:
         created=int(time.time()),
         eos_ids=tokenizer.eos_ids,
         bos_id=tokenizer.bos_id,
-        defaults=defaults_source,
+        defaults=defaults,
         default_max_tokens=config.default_max_tokens,
         engine=facts,
+        sampling_ranges=config.sampling_ranges,
+        repetition=config.repetition_detection,
     )
-    limits = Limits(
-        config.max_concurrency, config.max_queue, config.frontend_threads, config.clamp_max_tokens
-    )
-    return client, Service(info, client, tokenizer, template, limits)
+    preparer = Preparer(info, tokenizer, template, clamp_max_tokens=config.clamp_max_tokens)
+    limits = Limits(config.max_concurrency, config.max_queue, config.frontend_threads)
+    return client, Service(preparer, client, limits)
 
 
 def _listen(config: Config) -> socket.socket:
@@ -139,7 +144,7 @@ class _Server(uvicorn.Server):
             uvicorn.Config(
                 app,  # type: ignore[arg-type]
                 loop="uvloop",
-                http="httptools",
+                http=HttpProtocol,
                 ws="none",
                 lifespan="on",
                 log_config=None,

@@ -64,7 +64,10 @@ def write(folder: Path) -> Path:
                 {"SpecialToken": {"id": LEAD, "type_id": 0}},
                 {"Sequence": {"id": "A", "type_id": 0}},
             ],
-            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+            "pair": [
+                {"Sequence": {"id": "A", "type_id": 0}},
+                {"Sequence": {"id": "B", "type_id": 1}},
+            ],
             "special_tokens": {LEAD: {"id": LEAD, "ids": [2], "tokens": [LEAD]}},
         },
         "decoder": byte_level | {"use_regex": False},

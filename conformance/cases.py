@@ -9,9 +9,10 @@ A file of cases/ is a list of
 
 and a step is
 
-    {"route": "chat" | "completions" (or "get" with "path"), "body": {...}, "say": text of the only
-     message or prompt (the id when absent), "say_repeat": [text, times] to put behind it, "headers": {...}, "modes": ["buffered", "streamed"],
-     "expect": {...}}
+    {"route": "chat" | "completions" (or "get" with "path"), "headers": {...}, "body": {...},
+     "say": text of the only message or prompt (the id when absent),
+     "say_repeat": [text, times] to put behind it,
+     "modes": ["buffered", "streamed"], "expect": {...}}
 
 `run` knows every expectation and fails on a word that it does not know, so that no line of a case
 is without effect. A case with a "scenario" in place of steps is a function in scenarios/.
@@ -61,7 +62,9 @@ def load() -> list[Case]:
     cases = []
     for file in sorted(FOLDER.glob("*.json")):
         for entry in json.loads(file.read_text(encoding="utf-8")):
-            lists = {name: tuple(entry[name]) for name in ("proves", "steps", "replies") if name in entry}
+            lists = {
+                name: tuple(entry[name]) for name in ("proves", "steps", "replies") if name in entry
+            }
             cases.append(Case(**{**entry, **lists}))
     ids = [case.id for case in cases]
     assert len(ids) == len(set(ids)), "a case id occurs twice"
@@ -200,7 +203,7 @@ class _Expectation:
         self._equal(self.reply.finishes, [wanted] * len(self.reply.choices))
 
     def on_stop_reason(self, wanted: Any) -> None:
-        self._equal([c.stop_reason for c in self.reply.choices.values()][0], wanted)
+        self._equal(self.reply.choices[0].stop_reason, wanted)
 
     def on_model(self, wanted: str) -> None:
         body = self.reply.body or self.reply.chunks[0]
@@ -226,8 +229,9 @@ class _Expectation:
             self._equal(self.reply.usage["prompt_tokens_details"]["cached_tokens"], wanted)
 
     def on_same_prompt_as(self, step: int) -> None:
-        assert self.reply.usage is not None and self.before[step].usage is not None
-        self._equal(self.reply.usage["prompt_tokens"], self.before[step].usage["prompt_tokens"])
+        mine, other = self.reply.usage, self.before[step].usage
+        assert mine is not None and other is not None
+        self._equal(mine["prompt_tokens"], other["prompt_tokens"])
 
     def on_same_as(self, step: int) -> None:
         self._equal(comparable(self.reply), comparable(self.before[step]))

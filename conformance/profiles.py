@@ -43,16 +43,21 @@ def options(profile: str, folder: Path, replies: Iterable[dict[str, Any]]) -> li
         case "bytes":
             return [*script, *context, "--model", str(byte_model.write(folder / "byte-model"))]
         case "guarded":
-            keys = folder / "keys"
-            keys.write_text("".join(f"{name} = {key}\n" for name, key in KEYS.items()))
             bounds = ["--max-body-bytes", str(SMALL_BODY), "--model-names", "known"]
-            return [*script, *names, *context, *bounds, "--api-key-file", str(keys)]
+            return [*script, *names, *context, *bounds, *_keys(folder)]
         case "narrow":
             places = ["--max-concurrency", "1", "--max-queue", "1"]
             return [*script, *context, *places, "--heartbeat-seconds", "0.2"]
         case "fuzzed":
-            return [*script, *names, "--max-context", "256", "--default-max-tokens", "8"]
+            small = ["--max-context", "256", "--default-max-tokens", "8"]
+            return [*script, *names, *small, *_keys(folder)]
     raise ValueError(f"no profile is named {profile}")
+
+
+def _keys(folder: Path) -> list[str]:
+    keys = folder / "keys"
+    keys.write_text("".join(f"{name} = {key}\n" for name, key in KEYS.items()))
+    return ["--api-key-file", str(keys)]
 
 
 class Pool:

@@ -68,7 +68,8 @@ class Reply:
             "status": self.status,
             "error": self.error,
             "choices": [
-                (index, c.text, c.finish, c.stop_reason) for index, c in sorted(self.choices.items())
+                (index, c.text, c.finish, c.stop_reason)
+                for index, c in sorted(self.choices.items())
             ],
             "usage": self.usage,
         }
@@ -168,9 +169,7 @@ def take(reply: Reply, event: sse.Event, route: str, body: dict[str, Any]) -> No
     _take_chunk(reply, event.data, route, body.get("stream_options") or {})
 
 
-def _take_chunk(
-    reply: Reply, chunk: dict[str, Any], route: str, options: dict[str, Any]
-) -> None:
+def _take_chunk(reply: Reply, chunk: dict[str, Any], route: str, options: dict[str, Any]) -> None:
     assert chunk["object"] == _OBJECTS[route][1]
     constant = ("id", "created", "model", "object", "system_fingerprint")
     if reply.chunks:

@@ -21,9 +21,7 @@ def test_case(case: cases.Case, pool: profiles.Pool) -> None:
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.scenario is not None], ids=lambda c: c.id)
-def test_scenario(
-    case: cases.Case, pool: profiles.Pool, start: Callable[..., Server]
-) -> None:
+def test_scenario(case: cases.Case, pool: profiles.Pool, start: Callable[..., Server]) -> None:
     """The case's function; it starts servers where the shared ones do not do."""
     if case.server == "embedded" and not profiles.has_torch():
         pytest.skip("torch is not installed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import multiprocessing
 import queue
@@ -16,14 +17,8 @@ from engine.core.loop import Command, EngineLoop
 from engine.core.remote import WAKE, build_loop, drain, run_engine
 from engine.core.runner import EngineSettings
 from engine.errors import EngineUnavailable, StartupError
-from engine.types import (
-    EngineFacts,
-    EngineStats,
-    FinishCause,
-    StepMessage,
-    TokenRequest,
-    TokenScore,
-)
+from engine.messages import EngineStats, StepMessage, TokenizerFacts, TokenRequest
+from engine.types import EngineFacts, FinishCause, TokenScore
 
 
 class TokenEvent(NamedTuple):
@@ -164,8 +159,10 @@ class ProcessClient(_Dispatcher):
         remote.close()
         self._outbox: queue.SimpleQueue[Command] = queue.SimpleQueue()
 
-    def wait_ready(self, progress: Progress) -> EngineFacts:
+    def wait_ready(self, tokenizer: TokenizerFacts, progress: Progress) -> EngineFacts:
         """Block until the model is loaded. Raises StartupError with the engine's reason."""
+        with contextlib.suppress(OSError):  # a dead engine is reported below
+            self._connection.send(tokenizer)
         while True:
             try:
                 message = self._connection.recv()
@@ -226,11 +223,11 @@ class ProcessClient(_Dispatcher):
 class ThreadClient(_Dispatcher):
     """The same engine on a thread of this process: for tests."""
 
-    def __init__(self, settings: EngineSettings) -> None:
+    def __init__(self, settings: EngineSettings, tokenizer: TokenizerFacts) -> None:
         super().__init__()
         self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self.loop: EngineLoop
-        self.loop, self.facts = build_loop(settings, self, lambda text: None)
+        self.loop, self.facts = build_loop(settings, self, lambda: tokenizer, lambda text: None)
         self._thread = threading.Thread(target=self.loop.run, name="engine", daemon=True)
 
     def attach(self) -> None:

@@ -19,12 +19,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine.errors import StartupError
+from engine.types import RepetitionDetection
 
 Dtype = Literal["auto", "bf16", "fp32"]
 
 
 def _option(section: str, help_text: str, default: Any, **details: Any) -> Any:
     details |= {"section": section, "help": help_text}
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=details)
     return field(default=default, metadata=details)
 
 
@@ -40,6 +43,35 @@ def _seconds(text: str) -> float:
     if not 0 <= value < float("inf"):
         raise ValueError("must be a number of seconds, at least 0")
     return value
+
+
+_RANGED = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+)
+
+
+def _ranges(text: str) -> dict[str, tuple[float, float]]:
+    ranges: dict[str, tuple[float, float]] = {}
+    for item in filter(None, text.split(",")):
+        name, _, bounds = item.partition("=")
+        low, colon, high = bounds.partition(":")
+        if name.strip() not in _RANGED or not colon or not float(low) <= float(high):
+            raise ValueError(f"must be NAME=LOW:HIGH with a name of {', '.join(_RANGED)}")
+        ranges[name.strip()] = (float(low), float(high))
+    return ranges
+
+
+def _repetition(text: str) -> RepetitionDetection:
+    sizes = [int(part) for part in text.split(":")]
+    if len(sizes) != 3 or not 1 <= sizes[1] <= sizes[0] <= 4096 or sizes[2] < 2:
+        raise ValueError("must be MAX_PATTERN:MIN_PATTERN:MIN_COUNT, as in 64:1:20")
+    return RepetitionDetection(sizes[0], sizes[1], sizes[2])
 
 
 def _port(text: str) -> int:
@@ -123,6 +155,18 @@ class Config:
         None,
         parse=_positive,
     )
+    repetition_detection: RepetitionDetection | None = _option(
+        "sampling",
+        "end sequences that loop: MAX_PATTERN:MIN_PATTERN:MIN_COUNT in tokens, as in 64:1:20",
+        None,
+        parse=_repetition,
+    )
+    sampling_ranges: Mapping[str, tuple[float, float]] = _option(
+        "sampling",
+        "clamp requested values, as in 'temperature=0.7:1,top_p=0.8:0.95'; in the file a table",
+        {},
+        parse=_ranges,
+    )
     clamp_max_tokens: bool = _option(
         "server",
         "shorten an output limit that does not fit the context instead of refusing it",
@@ -205,7 +249,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", metavar="FILE", help="a TOML file with options")
     for name, item in _OPTIONS.items():
         details = item.metadata
-        default = "" if item.default in (None, (), False) else f" (default: {item.default})"
+        shown = item.default not in (None, (), False, dataclasses.MISSING)
+        default = f" (default: {item.default})" if shown else ""
         settings: dict[str, Any] = {"default": None, "help": details["help"] + default}
         if details.get("switch"):
             settings |= {"action": "store_const", "const": "true"}
@@ -250,11 +295,13 @@ def _parse(name: str, raw: Any, source: str) -> Any:
             return tuple(name.strip() for name in names if name.strip())
         if "choices" in details and raw not in details["choices"]:
             raise ValueError(f"must be one of {', '.join(details['choices'])}")
+        if name == "sampling_ranges" and isinstance(raw, dict):
+            raw = ",".join(f"{key}={low}:{high}" for key, (low, high) in raw.items())
         if isinstance(raw, (bool, list, dict)):
             raise ValueError("has the wrong type")
         parse: Callable[[str], Any] = details.get("parse", str)
         return parse(str(raw))
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise StartupError(f"{name} = {raw!r} ({source}): {error}") from None
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Protocol
 
 from engine.errors import ContextOverflow, RequestError
+from engine.grammar.compile import grammar_of
 from engine.grammar.instruction import instruction
 from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
@@ -35,13 +35,6 @@ _RANGED = (
     "frequency_penalty",
 )
 _UNRANGED = ("top_n_sigma", "dry_multiplier", "dry_base", "dry_allowed_length", "lz_penalty")
-
-
-class Grammars(Protocol):
-    """Checks and lowers output constraints; see engine.grammar.compile."""
-
-    def grammar_of(self, constraint: OutputConstraint) -> str:
-        """What the engine compiles. Raises RequestError for what cannot be enforced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +65,12 @@ class Preparer:
         info: ModelInfo,
         tokenizer: Tokenizer,
         template: ChatTemplate,
-        grammars: Grammars,
         *,
         clamp_max_tokens: bool,
     ) -> None:
         self.info = info
         self.tokenizer = tokenizer
         self.template = template
-        self._grammars = grammars
         self._clamp_max_tokens = clamp_max_tokens
         self._breakers = lru_cache(maxsize=64)(self._find_breakers)
 
@@ -103,6 +94,7 @@ class Preparer:
         for name in _UNRANGED:
             value = getattr(override, name)
             chosen[name] = getattr(self.info.defaults, name) if value is None else value
+        chosen["top_n_sigma"] = max(chosen["top_n_sigma"], 0.0)
         chosen["top_k"] = min(max(int(chosen["top_k"]), 0), self.info.engine.vocab_size)
         breakers = self._breakers(override.dry_sequence_breakers)
         seed = self.info.defaults.seed if override.seed is None else override.seed
@@ -162,7 +154,7 @@ class Preparer:
             return None
         if sampling.ignore_eos:
             raise RequestError("ignore_eos cannot be combined with a constraint", "ignore_eos")
-        return self._grammars.grammar_of(request.constraint)
+        return grammar_of(request.constraint)
 
     def _render(self, request: GenerationRequest) -> Prompt:
         if isinstance(request.prompt, Conversation):

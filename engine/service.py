@@ -14,6 +14,7 @@ from engine.choice import Choice, ChoiceOptions
 from engine.client import EngineClient, TokenStream
 from engine.counters import Counters
 from engine.errors import Overloaded, RequestError
+from engine.messages import TokenRequest
 from engine.prepare import Prepared, Preparer
 from engine.text.detokenizer import Detokenizer
 from engine.types import (
@@ -24,7 +25,6 @@ from engine.types import (
     SemanticEvent,
     Text,
     TextDelta,
-    TokenRequest,
 )
 
 T = TypeVar("T")

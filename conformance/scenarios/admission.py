@@ -14,7 +14,6 @@ from conformance.replies import PATHS, opened, send
 from conformance.server import Server
 
 
-
 def _chat(text: str, **fields: Any) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": text}], "stream": True, **fields}
 

@@ -24,20 +24,20 @@ def question(number: int, **fields: Any) -> dict[str, Any]:
 
 
 def same_text_in_company(pool: Pool, _: Callable[..., Server]) -> None:
-    """D180: greedy text of a prompt alone, in a batch of eight, with a cold and a warm cache."""
+    """D180: greedy text of a prompt alone, in a batch of six, with a cold and a warm cache."""
     server = pool.get("embedded")
 
     def ask(number: int) -> Reply:
-        return send(server.http, "chat", question(number, max_tokens=8, cache_salt=str(number)))
+        return send(server.http, "chat", question(number, max_tokens=6, cache_salt=str(number)))
 
-    with ThreadPoolExecutor(8) as threads:
-        together = [reply.text for reply in threads.map(ask, range(8))]
-        again = [reply.text for reply in threads.map(ask, range(8))]
+    with ThreadPoolExecutor(6) as threads:
+        together = [reply.text for reply in threads.map(ask, range(6))]
+        again = [reply.text for reply in threads.map(ask, range(6))]
     alone = ask(5)
     assert together == again, "a warm cache changed a text"
     assert alone.text == together[5], "company changed a text"
     assert alone.usage and alone.usage["prompt_tokens_details"]["cached_tokens"] > 0
-    fresh = send(server.http, "chat", question(5, max_tokens=8, cache_salt="another"))
+    fresh = send(server.http, "chat", question(5, max_tokens=6, cache_salt="another"))
     assert fresh.text == alone.text
 
 
@@ -61,7 +61,7 @@ def aborted_prefill(pool: Pool, _: Callable[..., Server]) -> None:
 def aborted_prefill_for_real(pool: Pool, _: Callable[..., Server]) -> None:
     """D181 on the model: text after an abort equals the text of an untouched cache."""
     server = pool.get("embedded")
-    story = " ".join(f"Line {number} speaks of {TOPICS[number % 8]}." for number in range(60))
+    story = " ".join(f"Line {number} speaks of {TOPICS[number % 8]}." for number in range(30))
     ask = {"prompt": story, "max_tokens": 8, "temperature": 0}
     before = server.metrics()["prefill_tokens"]
     with opened(server.http, "completions", {**ask, "stream": True, "cache_salt": "aborted"}):
@@ -109,7 +109,7 @@ def counters(pool: Pool, _: Callable[..., Server]) -> None:
 
 
 def prefill_is_counted(pool: Pool, _: Callable[..., Server]) -> None:
-    """Helios: prefill_tokens counts the prompt tokens computed; with the reused ones, all of them."""
+    """Helios: prefill_tokens are the prompt tokens computed; with the reused ones, all of them."""
     server = pool.get("scripted")
     before = server.until_idle()
     total = 0

@@ -13,7 +13,9 @@ from engine.core.pages import PagePool
 from engine.core.prefix import PrefixIndex
 from engine.core.scheduler import Scheduler, Slice
 from engine.core.sequence import Sequence
-from engine.types import EngineStats, FinishCause, StepMessage, TokenRequest, TokenScore
+from engine.errors import GenerationFailed
+from engine.messages import EngineStats, StepMessage, TokenRequest
+from engine.types import FinishCause, TokenScore
 
 log = logging.getLogger("heliograph.engine")
 
@@ -69,6 +71,7 @@ class EngineLoop:
                 self.scheduler.check()
             for command in self.link.receive(wait=idle):
                 if command is None:
+                    self.constraints.stop()
                     return
                 self.handle(command)
             self.turn()
@@ -167,8 +170,8 @@ class EngineLoop:
         self._take_prompt_scores(slices, result, message)
         row = 0
         for piece in slices:
+            self._prefill_tokens += piece.prompt_tokens
             self.scheduler.advance(piece)
-            self._prefill_tokens += piece.count - piece.samples
             if piece.samples:
                 self._take_row(piece.sequence, row, result, message)
                 row += 1
@@ -219,9 +222,12 @@ class EngineLoop:
             message.scores[len(message.keys)] = score
         message.keys.append(sequence.key)
         message.tokens.append(token)
-        cause = self._finish_cause(sequence, token)
+        try:
+            cause, reason = self._finish_cause(sequence, token), None
+        except GenerationFailed as error:
+            cause, reason = FinishCause.FAILED, error.message
         if cause is not None:
-            self._finish(sequence, cause, None, message)
+            self._finish(sequence, cause, reason, message)
 
     def _finish_cause(self, sequence: Sequence, token: int) -> FinishCause | None:
         """An end token on the last allowed place is the cause, not the limit (Helios)."""

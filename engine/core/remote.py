@@ -12,9 +12,12 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 from engine.core.loop import Command, EngineLoop, Link
+from engine.core.masks import Constraints
 from engine.core.runner import EngineSettings, load_backend, plan_capacity
 from engine.errors import StartupError
-from engine.types import EngineFacts, StepMessage
+from engine.grammar.mask import Vocabulary
+from engine.messages import StepMessage, TokenizerFacts
+from engine.types import EngineFacts
 
 log = logging.getLogger("heliograph.engine")
 
@@ -37,6 +40,9 @@ class PipeLink:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
+
+    def start(self) -> None:
+        """Read from here on."""
         threading.Thread(target=self._read, name="engine-inbox", daemon=True).start()
 
     def receive(self, wait: bool) -> list[Command]:
@@ -57,18 +63,27 @@ class PipeLink:
 
 
 def build_loop(
-    settings: EngineSettings, link: Link, progress: Callable[[str], None]
+    settings: EngineSettings,
+    link: Link,
+    tokenizer: Callable[[], TokenizerFacts],
+    progress: Callable[[str], None],
 ) -> tuple[EngineLoop, EngineFacts]:
-    """Load the model and make the loop that serves it. Raises StartupError."""
+    """Load the model and make the loop that serves it. Raises StartupError.
+
+    `tokenizer` is asked after the model has loaded: the API process reads it at the same time.
+    """
     backend = load_backend(settings, progress)
     facts = plan_capacity(settings, backend)
     progress(f"warming up, with room for {facts.total_pages * facts.page_tokens:,} tokens")
     num_pages = facts.total_pages + 1  # page 0 pads
     backend.allocate(num_pages)
     backend.warm_up()
+    read = tokenizer()
+    vocabulary = Vocabulary(read.json, facts.vocab_size, read.eos_ids)
     loop = EngineLoop(
         backend,
         link,
+        Constraints(vocabulary),
         num_pages=num_pages,
         max_sequences=settings.max_concurrency,
         max_batch_tokens=settings.max_batch_tokens,
@@ -87,11 +102,14 @@ def run_engine(connection: Connection, settings: EngineSettings) -> None:
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     try:
         link = PipeLink(connection)
-        loop, facts = build_loop(settings, link, connection.send)
+        loop, facts = build_loop(settings, link, connection.recv, connection.send)
     except StartupError as error:
         connection.send(error)
         return
+    except EOFError:  # the API process failed to start
+        return
     connection.send(facts)
+    link.start()
     try:
         loop.run()
     except (BrokenPipeError, ConnectionResetError):

@@ -18,6 +18,12 @@ class Slice:
     count: int
     samples: bool
 
+    @property
+    def prompt_tokens(self) -> int:
+        """How many of the tokens belong to the prompt."""
+        sequence = self.sequence
+        return max(0, min(sequence.computed + self.count, sequence.prompt_len) - sequence.computed)
+
 
 class Scheduler:
     """Continuous batching under a token budget: decode rows first, then chunks of prefill.

@@ -9,7 +9,7 @@ import numpy as np
 from engine.backend.backend import Float32, Int32, Int64
 from engine.core.prefix import PAGE_TOKENS, page_hash, root_hash
 from engine.core.repeats import LoopDetector, dry_penalties, lz_penalties
-from engine.types import TokenRequest
+from engine.messages import TokenRequest
 
 _NO_IDS: Int64 = np.zeros(0, np.int64)
 _MOST_FORCED = 64  # rows in a decode step of tokens that a grammar forced

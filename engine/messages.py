@@ -1,0 +1,86 @@
+"""What the API process and the engine process say to each other: tokens, and no text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from engine.types import (
+    FinishCause,
+    LogprobOptions,
+    RepetitionDetection,
+    Sampling,
+    TokenScore,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerFacts:
+    """What grammars are compiled over: tokenizer.json with control tokens flagged, end tokens."""
+
+    json: str
+    eos_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRequest:
+    """One choice as the engine process sees it: tokens in, tokens out, no text.
+
+    `key` is unique for the life of the process. `stop_ids` end the sequence, `eos_ids` do so unless
+    `sampling.ignore_eos`. `cache_scope` owns the prefixes that it may share. `max_tokens` fits
+    the context; 0 only scores the prompt. `deadline` is on the monotonic clock. `grammar` is what
+    llguidance compiles. `hint` is the text that scripted replies are matched by.
+    """
+
+    key: int
+    token_ids: tuple[int, ...]
+    max_tokens: int
+    sampling: Sampling
+    seed: int
+    eos_ids: tuple[int, ...]
+    stop_ids: tuple[int, ...] = ()
+    cache_scope: str = ""
+    priority: int = 0
+    deadline: float | None = None
+    grammar: str | None = None
+    repetition: RepetitionDetection | None = None
+    logprobs: LogprobOptions | None = None
+    prompt_top: int | None = None
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStats:
+    """Gauges and running totals of the engine process, sent with every step."""
+
+    active: int = 0
+    pending: int = 0
+    free_pages: int = 0
+    cached_pages: int = 0
+    total_pages: int = 0
+    steps: int = 0
+    prefill_tokens: int = 0
+    generated_tokens: int = 0
+    reused_tokens: int = 0
+    preemptions: int = 0
+    forced_tokens: int = 0
+    repetition_cuts: int = 0
+    deadline_cuts: int = 0
+
+
+@dataclass(slots=True)
+class StepMessage:
+    """What one step made, for the whole batch: the only message from the engine process.
+
+    `keys[i]` got `tokens[i]`; `scores` maps i to its score where one was asked for. `prompt_scores`
+    holds (key, scores of prompt tokens from the second on) in pieces. `started` holds (key, cached
+    prompt tokens) of sequences whose first token is in this step; `finished` holds (key, cause,
+    reason) of those that ended with it.
+    """
+
+    keys: list[int]
+    tokens: list[int]
+    started: list[tuple[int, int]]
+    finished: list[tuple[int, FinishCause, str | None]]
+    stats: EngineStats
+    scores: dict[int, TokenScore] = field(default_factory=dict)
+    prompt_scores: list[tuple[int, list[TokenScore]]] = field(default_factory=list)
