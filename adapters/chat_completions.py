@@ -89,9 +89,10 @@ def decode(body: ChatCompletionRequest, tenant: str) -> GenerationRequest:
         body,
         ("max_completion_tokens", body.max_completion_tokens),
         ("max_tokens", body.max_tokens),
+        ("n_predict", body.n_predict),
     )
     return replace(
-        request, max_tokens=limit, max_tokens_param=param, logprobs=_logprobs(body)
+        request, max_tokens=limit, max_tokens_param=param or "max_tokens", logprobs=_logprobs(body)
     )
 
 

@@ -14,7 +14,6 @@ from adapters.decode import (
     decode_limit,
     decode_logprobs,
     decode_request,
-    first_given,
     given,
     optional,
 )
@@ -64,21 +63,23 @@ def decode(body: CompletionRequest, tenant: str) -> list[GenerationRequest]:
     """One neutral request per prompt. Raises RequestError for what the schema cannot express."""
     top = optional(body.logprobs)
     echo = given(body.echo, False)
-    named = first_given(body.max_tokens, body.n_predict, optional(body.options))
-    default = () if named is not None else (("max_tokens", DEFAULT_MAX_TOKENS),)
-    limit, param = decode_limit(body, ("max_tokens", body.max_tokens), *default)
+    limit, param = decode_limit(
+        body, ("max_tokens", body.max_tokens), ("n_predict", body.n_predict)
+    )
+    if param is None:
+        limit = DEFAULT_MAX_TOKENS
     made = []
     for content in _prompts(body.prompt):
         prompt = RawPrompt(content, given(body.add_special_tokens, True))
         request = decode_request(body, prompt, tenant)
-        scored = [value for value in (request.prompt_top, top if echo else None) if value is not None]
+        tops = (request.prompt_top, top if echo else None)
         made.append(
             replace(
                 request,
                 max_tokens=limit,
-                max_tokens_param=param,
+                max_tokens_param=param or "max_tokens",
                 logprobs=decode_logprobs(body, top),
-                prompt_top=max(scored, default=None),
+                prompt_top=max((value for value in tops if value is not None), default=None),
                 echo=echo,
                 prompt_param="prompt",
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from pydantic import MISSING
 
@@ -21,6 +21,7 @@ from engine.types import (
 )
 from generated.shared import (
     GenerationFields,
+    GenerationOptions,
     ResponseFormatJSONObject,
     ResponseFormatJSONSchema,
     StructuredOutputs,
@@ -83,15 +84,18 @@ def decode_request(
     )
 
 
-def decode_limit(body: GenerationFields, *spellings: tuple[str, Any]) -> tuple[int | None, str]:
-    """The output limit and the name that the client gave it; earlier spellings win."""
-    num_predict = MISSING if first_given(body.options) is None else body.options.num_predict
-    for name, value in (
-        *spellings, ("n_predict", body.n_predict), ("options.num_predict", num_predict),
-    ):  # fmt: skip
+def decode_limit(
+    body: GenerationFields, *spellings: tuple[str, Any]
+) -> tuple[int | None, str | None]:
+    """The output limit and the name that the client gave it, if any; earlier spellings win.
+
+    -1 is no limit (llama.cpp).
+    """
+    options = given(body.options, GenerationOptions())
+    for name, value in (*spellings, ("options.num_predict", options.num_predict)):
         if value is not MISSING and value is not None:
             return (None if value == -1 else value), name
-    return None, spellings[0][0]
+    return None, None
 
 
 def decode_logprobs(body: GenerationFields, top: int | None) -> LogprobOptions | None:
@@ -208,16 +212,17 @@ def _named_constraints(body: GenerationFields) -> list[OutputConstraint | None]:
         _choice(outputs.choice, f"{prefix}choice"),
         _choice(body.guided_choice, "guided_choice"),
     ]
-    for param, value in (
-        (f"{prefix}regex", outputs.regex), ("guided_regex", body.guided_regex),
-        ("regex", body.regex),
-    ):  # fmt: skip
-        made.append(OutputConstraint("regex", value, param) if given(value, "") else None)
-    for param, value in (
-        (f"{prefix}grammar", outputs.grammar), ("guided_grammar", body.guided_grammar),
-        ("grammar", body.grammar),
-    ):  # fmt: skip
-        made.append(OutputConstraint("lark", value, param) if given(value, "") else None)
+    texts: list[tuple[Literal["regex", "lark"], str, Any]] = [
+        ("regex", f"{prefix}regex", outputs.regex),
+        ("regex", "guided_regex", body.guided_regex),
+        ("regex", "regex", body.regex),
+        ("lark", f"{prefix}grammar", outputs.grammar),
+        ("lark", "guided_grammar", body.guided_grammar),
+        ("lark", "grammar", body.grammar),
+    ]
+    for kind, param, value in texts:
+        source: str = given(value, "")
+        made.append(OutputConstraint(kind, source, param) if source else None)
     if outputs.json_object is True:
         made.append(OutputConstraint("json_object", "", f"{prefix}json_object"))
     return made

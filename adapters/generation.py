@@ -15,11 +15,11 @@ from starlette.responses import Response
 
 from adapters import sse
 from adapters.call import Call
+from adapters.decode import given
 from adapters.envelope import openai_body
 from engine.accumulate import accumulate
 from engine.errors import GenerationFailed
 from engine.service import Generation
-from adapters.decode import given
 from engine.types import (
     FinishCause,
     Finished,
@@ -177,7 +177,9 @@ class ChunkEncoder:
         self._reply = reply
         self._form = form
         self._wants_usage = options is not None and options.include_usage is True
-        self._grows = self._wants_usage and options.continuous_usage_stats is True
+        self._grows = False
+        if options is not None and self._wants_usage:
+            self._grows = options.continuous_usage_stats is True
         self._details = details
         self._head = b"data: " + to_json(reply.head)[:-1] + b',"choices":[{"index":'
         self._open = num_choices

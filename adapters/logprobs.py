@@ -63,7 +63,7 @@ class CompletionLogprobs:
         top: int,
         offset: int,
     ) -> int:
-        """Echoed prompt tokens; offsets count the characters of the tokens before. Returns the end."""
+        """Echoed prompt tokens; offsets count the characters of those before. Returns the end."""
         for token, score in zip(token_ids, scores, strict=True):
             self._add(token, score, top, offset)
             offset += len(self._names.text(token))

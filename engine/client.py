@@ -35,6 +35,7 @@ class TokenEvent(NamedTuple):
     score: TokenScore | None = None
     prompt_scores: list[TokenScore] | None = None
 
+
 Progress = Callable[[str], None]
 
 
