@@ -28,7 +28,7 @@ from adapters.generation import (
 )
 from adapters.logprobs import CompletionLogprobs, TokenNames, prompt_logprobs
 from engine.errors import RequestError
-from engine.service import Generation
+from engine.generation import Generation
 from engine.types import GenerationRequest, Output, PromptScored, RawPrompt, TextDelta
 from generated.completions import CompletionRequest
 

@@ -10,6 +10,7 @@ from pydantic import MISSING
 from adapters.call import Call
 from engine.errors import RequestError
 from engine.types import (
+    BeamOptions,
     Conversation,
     GenerationRequest,
     LogprobOptions,
@@ -30,6 +31,7 @@ from generated.shared import (
 T = TypeVar("T")
 MAX_STOP_BYTES = 4096
 MAX_TOKEN_STOPS = 16
+MAX_BEAMS = 8
 
 
 def given(value: Any, default: T) -> T:
@@ -68,8 +70,10 @@ def decode_request(
         raise RequestError("prompt_logprobs cannot be streamed", "prompt_logprobs")
     max_time = first_given(body.max_time_ms, body.t_max_predict_ms)
     max_time = max_time if max_time and max_time > 0 else None  # llama.cpp's 0 and -1 are no limit
+    beams = _beams(body)
     return GenerationRequest(
         prompt=prompt,
+        beams=beams,
         sampling=_sampling(body),
         stops=_stops(body),
         max_time=None if max_time is None else max_time / 1000,
@@ -160,6 +164,30 @@ def _stops(body: GenerationFields) -> Stops:
         tuple(tuple(sequence) for sequence in sequences),
         given(body.include_stop_str_in_output, False),
     )
+
+
+def _beams(body: GenerationFields) -> BeamOptions | None:
+    """`num_beams` above 1, or vLLM's use_beam_search, whose width is best_of, else n."""
+    n = given(body.n, 1)
+    best_of = given(body.best_of, n)
+    width = given(body.num_beams, 1)
+    if body.use_beam_search is True and width == 1:
+        width = best_of
+    searches = width > 1 or body.use_beam_search is True
+    if not searches:
+        if best_of != n:
+            raise RequestError(f"best_of must equal n, which is {n}", "best_of")
+        return None
+    if n > width:
+        raise RequestError(f"n is more than the {width} beams", "n")
+    if body.stream is True:
+        raise RequestError("beam search cannot be streamed", "stream")
+    if decode_constraint(body) is not None or optional(body.prompt_logprobs) is not None:
+        param = "use_beam_search" if body.use_beam_search is True else "num_beams"
+        raise RequestError("beam search takes no constraint and no prompt_logprobs", param)
+    if width > MAX_BEAMS:
+        raise RequestError(f"at most {MAX_BEAMS} beams are searched", "num_beams")
+    return BeamOptions(width, given(body.length_penalty, 1.0), given(body.early_stopping, False))
 
 
 def _repetition(body: GenerationFields) -> RepetitionDetection | None:

@@ -19,7 +19,7 @@ from adapters.decode import given
 from adapters.envelope import openai_body
 from engine.accumulate import accumulate
 from engine.errors import GenerationFailed
-from engine.service import Generation
+from engine.generation import Generation
 from engine.types import (
     FinishCause,
     Finished,

@@ -167,7 +167,7 @@ class ProcessClient(_Dispatcher):
         while True:
             try:
                 message = self._connection.recv()
-            except EOFError:
+            except (EOFError, OSError):  # reset: it had not read what was sent to it
                 self._process.join()
                 code = self._process.exitcode
                 raise StartupError(

@@ -5,30 +5,28 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
+from engine.beam import BeamGeneration, BeamSearch
 from engine.choice import Choice, ChoiceOptions
-from engine.client import EngineClient, TokenStream
+from engine.client import EngineClient
 from engine.counters import Counters
 from engine.errors import Overloaded, RequestError
+from engine.generation import Admission, Generation, SampledGeneration
 from engine.messages import TokenRequest
 from engine.prepare import Prepared, Preparer
 from engine.text.detokenizer import Detokenizer
 from engine.types import (
     Conversation,
-    FinishCause,
     GenerationRequest,
     ModelInfo,
-    SemanticEvent,
     Text,
-    TextDelta,
 )
 
 T = TypeVar("T")
-Batch = list[tuple[int, SemanticEvent]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,55 +65,73 @@ class Service:
         wrong, Overloaded when every place is taken, EngineUnavailable when there is no engine.
         """
         opened = time.monotonic()
-        num_choices = sum(request.n for request in requests)
-        self._admit(num_choices)
+        places = sum(request.beams.width if request.beams else request.n for request in requests)
+        admission = self._admit(places)
         try:
             prepare = self._preparer.prepare
             prepared = await self.offload(lambda: [prepare(request) for request in requests])
-            return self._submit(prepared, num_choices, opened)
+            if any(request.beams for request in requests):
+                return self._search(prepared, admission, opened)
+            return self._submit(prepared, admission, opened)
         except BaseException:
-            self.release(num_choices)
+            admission.release()
             raise
-
-    def release(self, num_choices: int) -> None:
-        """Give places back once a reply is delivered or dropped."""
-        self.held -= num_choices
-        if not self.held:
-            self.idle.set()
 
     def close(self) -> None:
         self._frontend.shutdown(wait=False, cancel_futures=True)
 
-    def _admit(self, num_choices: int) -> None:
-        places = self.limits.max_concurrency + self.limits.max_queue
-        if num_choices > places:
+    def _admit(self, places: int) -> Admission:
+        limit = self.limits.max_concurrency + self.limits.max_queue
+        if places > limit:
             raise RequestError(
-                f"the request asks for {num_choices} choices; the server holds {places} at a time",
-                "n",
+                f"the request asks for {places} choices; the server holds {limit} at a time", "n"
             )
-        if self.held + num_choices > places:
-            self.counters.refused += num_choices
-            raise Overloaded(f"all {places} places are taken; try again later")
-        self.held += num_choices
+        if self.held + places > limit:
+            self.counters.refused += places
+            raise Overloaded(f"all {limit} places are taken; try again later")
+        self.held += places
         self.idle.clear()
+        return Admission(self.counters, lambda: self._release(places))
 
-    def _submit(self, prepared: list[Prepared], num_choices: int, opened: float) -> Generation:
+    def _release(self, places: int) -> None:
+        self.held -= places
+        if not self.held:
+            self.idle.set()
+
+    def _submit(
+        self, prepared: list[Prepared], admission: Admission, opened: float
+    ) -> SampledGeneration:
         choices: dict[int, Choice] = {}
         token_requests: list[TokenRequest] = []
         for item in prepared:
-            options = _choice_options(item, opened)
             seed = secrets.randbits(63) if item.sampling.seed is None else item.sampling.seed
-            for _ in range(item.request.n):
-                index = len(choices)
+            for choice in self._choices(item, len(choices), opened):
                 key = self.client.next_key()
-                detokenizer = Detokenizer(self.tokenizer, skip_control=True)
-                choices[key] = Choice(index, detokenizer, options)
+                choices[key] = choice
                 if item.needs_engine:
-                    token_requests.append(self._token_request(key, seed + index, item, opened))
+                    seed_of_choice = seed + choice.index
+                    token_requests.append(self._token_request(key, seed_of_choice, item, opened))
         stream = self.client.submit(token_requests)
-        self.counters.started += num_choices
         running = {request.key for request in token_requests}
-        return Generation(self, stream, choices, running, opened, prepared)
+        prompts = [item.prompt.token_ids for item in prepared]
+        return SampledGeneration(admission, prompts, opened, self.client, stream, choices, running)
+
+    def _search(
+        self, prepared: list[Prepared], admission: Admission, opened: float
+    ) -> BeamGeneration:
+        searches, choices = [], list[list[Choice]]()
+        for item in prepared:
+            searches.append(BeamSearch(self.client, item, self.info.eos_ids))
+            choices.append(self._choices(item, sum(map(len, choices)), opened))
+        prompts = [item.prompt.token_ids for item in prepared]
+        return BeamGeneration(admission, prompts, opened, searches, choices)
+
+    def _choices(self, item: Prepared, first: int, opened: float) -> list[Choice]:
+        options = _choice_options(item, opened)
+        return [
+            Choice(index, Detokenizer(self.tokenizer, skip_control=True), options)
+            for index in range(first, first + item.request.n)
+        ]
 
     def _token_request(self, key: int, seed: int, item: Prepared, opened: float) -> TokenRequest:
         request = item.request
@@ -136,77 +152,6 @@ class Service:
             prompt_top=request.prompt_top,
             hint=_last_text(request),
         )
-
-
-class Generation:
-    """The running choices of one group; close it whatever happens."""
-
-    def __init__(
-        self,
-        service: Service,
-        stream: TokenStream,
-        choices: dict[int, Choice],
-        running: set[int],
-        opened: float,
-        prepared: list[Prepared],
-    ) -> None:
-        self.num_choices = len(choices)
-        self.prompts = [item.prompt.token_ids for item in prepared]
-        self._service = service
-        self._stream = stream
-        self._choices = choices
-        self._running = running
-        self._opened = opened
-        self._closed = False
-        self._answered = False
-
-    async def batches(self) -> AsyncIterator[Batch]:
-        """Everything that happened since the last batch, until every choice has finished.
-
-        Text of one choice that arrived in one go is one delta.
-        """
-        nothing = [c for key, c in self._choices.items() if key not in self._running]
-        if nothing:
-            yield [(choice.index, event) for choice in nothing for event in choice.without_output()]
-            self._service.counters.completed += len(nothing)
-        while self._running:
-            batch: dict[int, list[SemanticEvent]] = {}
-            for happened in await self._stream.next():
-                if happened.key not in self._running:  # a stop ended it while the engine ran ahead
-                    continue
-                choice = self._choices[happened.key]
-                choice.take(happened, batch.setdefault(choice.index, []))
-                if choice.finished:
-                    self._end(happened.key, ended=happened.cause)
-            merged = [(index, event) for index, events in batch.items() for event in events]
-            if merged:
-                self._note_first_text(merged)
-                yield merged
-
-    def close(self) -> None:
-        """Cancel what still runs and give the places back."""
-        if self._closed:
-            return
-        self._closed = True
-        for key in self._running:
-            self._service.client.cancel(key)
-        self._service.counters.cancelled += len(self._running)
-        self._running = set()
-        self._service.release(self.num_choices)
-
-    def _note_first_text(self, batch: Batch) -> None:
-        if not self._answered and any(isinstance(event, TextDelta) for _, event in batch):
-            self._answered = True
-            self._service.counters.first_response.record(time.monotonic() - self._opened)
-
-    def _end(self, key: int, ended: FinishCause | None) -> None:
-        self._running.discard(key)
-        if ended is None:  # a stop string: the engine does not know yet
-            self._service.client.cancel(key)
-        if ended is FinishCause.FAILED:
-            self._service.counters.failed += 1
-        else:
-            self._service.counters.completed += 1
 
 
 def _choice_options(item: Prepared, opened: float) -> ChoiceOptions:

@@ -156,6 +156,15 @@ class RepetitionDetection:
 
 
 @dataclass(frozen=True, slots=True)
+class BeamOptions:
+    """Beam search with `width` beams; see engine.beam for the score."""
+
+    width: int
+    length_penalty: float = 1.0
+    early_stopping: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class OutputConstraint:
     """What the answer must look like: makes the mask, and says what a parser may expect.
 
@@ -214,7 +223,7 @@ class GenerationRequest:
 
     `max_tokens` None means the server's default, else what remains of the context; 0 generates
     nothing. `max_time` is in seconds from admission on. `logprobs` None returns none, `prompt_top`
-    None no scores of the prompt. `records` asks for a `TokenRecord` of each token. `priority` lower
+    None no scores of the prompt. `beams` searches instead of sampling. `records` asks for a `TokenRecord` of each token. `priority` lower
     comes first. `n` choices are generated independently. `echo` puts the prompt before the output.
     `tenant` and `cache_salt` scope every cache that outlives the request. `prompt_param` and
     `max_tokens_param` are the names that errors use: the spelling of the client.
@@ -229,6 +238,7 @@ class GenerationRequest:
     repetition: RepetitionDetection | None = None
     logprobs: LogprobOptions | None = None
     prompt_top: int | None = None
+    beams: BeamOptions | None = None
     records: bool = False
     priority: int = 0
     n: int = 1

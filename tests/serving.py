@@ -13,17 +13,12 @@ from engine.backend.scripted import Reply, Script
 from engine.client import EngineClient, ThreadClient, TokenEvent, TokenStream
 from engine.core.runner import EngineSettings
 from engine.errors import EngineUnavailable
+from engine.messages import EngineStats, TokenizerFacts, TokenRequest
+from engine.prepare import Preparer
 from engine.service import Limits, Service
 from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
-from engine.types import (
-    EngineFacts,
-    EngineStats,
-    FinishCause,
-    ModelInfo,
-    Sampling,
-    TokenRequest,
-)
+from engine.types import EngineFacts, FinishCause, ModelInfo, Sampling
 from tests.engine.text.vocabularies import small
 
 DEFAULTS = Sampling(temperature=0.7, top_p=0.9, top_k=40)
@@ -34,6 +29,11 @@ NAMES = frozenset({"org/tiny", "first", "second"})
 def tokenizer() -> Tokenizer:
     """One token per byte, `<|im_end|>` ends."""
     return small()
+
+
+@cache
+def tokenizer_facts() -> TokenizerFacts:
+    return TokenizerFacts(tokenizer().vocabulary_json, tokenizer().eos_ids)
 
 
 @cache
@@ -83,6 +83,11 @@ def model_info(engine: EngineFacts, **changes: object) -> ModelInfo:
     return ModelInfo(**(values | changes))  # type: ignore[arg-type]
 
 
+def preparer_over(engine: EngineFacts, *, clamp: bool = False, **info: object) -> Preparer:
+    info_ = model_info(engine, **info)
+    return Preparer(info_, tokenizer(), template(), clamp_max_tokens=clamp)
+
+
 def service_over(
     client: EngineClient,
     engine: EngineFacts,
@@ -91,8 +96,8 @@ def service_over(
     clamp: bool = False,
     **info: object,
 ) -> Service:
-    limits = Limits(engine.max_concurrency, max_queue, 2, clamp)
-    return Service(model_info(engine, **info), client, tokenizer(), template(), limits)
+    limits = Limits(engine.max_concurrency, max_queue, 2)
+    return Service(preparer_over(engine, clamp=clamp, **info), client, limits)
 
 
 @asynccontextmanager
@@ -106,7 +111,8 @@ async def serving(
     """The real scheduler on a thread, over scripted replies."""
     script = [item if isinstance(item, Reply) else reply(item) for item in replies]
     client = ThreadClient(
-        settings(*script, max_context=max_context, max_concurrency=max_concurrency)
+        settings(*script, max_context=max_context, max_concurrency=max_concurrency),
+        tokenizer_facts(),
     )
     client.attach()
     service = service_over(client, client.facts, max_queue=max_queue, **info)
@@ -155,7 +161,7 @@ class PlayedClient:
         key = self.requests[place].key
         for number, token in enumerate(tokens):
             last = number == len(tokens) - 1
-            self.push((key, token, None, cause if last else None, None))
+            self.push(TokenEvent(key, token, cause=cause if last else None))
 
     def push(self, event: TokenEvent) -> None:
         self.stream.push(event)

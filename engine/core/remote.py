@@ -106,7 +106,7 @@ def run_engine(connection: Connection, settings: EngineSettings) -> None:
     except StartupError as error:
         connection.send(error)
         return
-    except EOFError:  # the API process failed to start
+    except (EOFError, ConnectionResetError):  # the API process failed to start
         return
     connection.send(facts)
     link.start()

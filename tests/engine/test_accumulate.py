@@ -8,7 +8,18 @@ import pytest
 
 from engine.accumulate import accumulate
 from engine.errors import GenerationFailed
-from engine.types import FinishCause, Finished, Output, SemanticEvent, Started, TextDelta, Usage
+from engine.types import (
+    FinishCause,
+    Finished,
+    Output,
+    PromptScored,
+    SemanticEvent,
+    Started,
+    TextDelta,
+    TokenRecord,
+    TokenScore,
+    Usage,
+)
 
 Batch = list[tuple[int, SemanticEvent]]
 ONE, TWO = Usage(4, 2, 1), Usage(4, 2, 2)
@@ -29,8 +40,9 @@ async def test_choices_come_out_in_order_with_their_last_counts() -> None:
         2,
     )
     assert found == [
-        Output("ac", FinishCause.LIMIT, TWO), Output("b", FinishCause.STOP_STRING, TWO, "x"),
-    ]  # fmt: skip
+        Output("ac", Finished(FinishCause.LIMIT, TWO)),
+        Output("b", Finished(FinishCause.STOP_STRING, TWO, "x")),
+    ]
 
 
 @pytest.mark.parametrize("cause", FinishCause)
@@ -40,7 +52,22 @@ async def test_every_cause_is_an_output_or_a_failure(cause: FinishCause) -> None
         with pytest.raises(GenerationFailed, match="why"):
             await accumulate(given, 1)
     else:
-        assert await accumulate(given, 1) == [Output("a", cause, ONE)]
+        assert await accumulate(given, 1) == [Output("a", Finished(cause, ONE, None, "why"))]
+
+
+async def test_records_scores_and_echo_add_up_in_order() -> None:
+    records = tuple(TokenRecord(token, token, 0.5) for token in range(3))
+    scores = tuple(TokenScore(token, -1.0, 1) for token in range(2))
+    [found] = await accumulate(
+        batches(
+            [(0, PromptScored((None, scores[0]), ONE))],
+            [(0, PromptScored(scores[1:], ONE)), (0, TextDelta("echo a", ONE, records[:1], 5))],
+            [(0, TextDelta("", ONE, records[1:])), (0, Finished(FinishCause.LIMIT, TWO))],
+        ),
+        1,
+    )
+    end = Finished(FinishCause.LIMIT, TWO)
+    assert found == Output("echo a", end, 5, records, (None, *scores))
 
 
 async def test_a_choice_without_an_end_is_a_failure() -> None:

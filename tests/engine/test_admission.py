@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from engine.accumulate import accumulate
+from engine.client import TokenEvent
 from engine.errors import EngineUnavailable, GenerationFailed, Overloaded, RequestError
 from engine.service import Generation, Service
 from engine.types import FinishCause, GenerationRequest, RawPrompt, SemanticEvent, Stops, TextDelta
@@ -75,14 +76,14 @@ def _wrong_ids(service: Service, client: PlayedClient) -> None:
     def broken(request: object) -> object:
         raise RequestError("m", "p")
 
-    service._prepare = broken  # type: ignore[method-assign, assignment]
+    service._preparer.prepare = broken  # type: ignore[method-assign, assignment]
 
 
 def _template_breaks(service: Service, client: PlayedClient) -> None:
     def broken(request: object) -> object:
         raise MemoryError
 
-    service._render = broken  # type: ignore[method-assign, assignment]
+    service._preparer._render = broken  # type: ignore[method-assign, assignment]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ async def test_a_failure_mid_way_is_raised_and_the_others_are_cancelled() -> Non
     service, client = played_service()
     generation = await service.open([ask(2)])
     client.say("ab")
-    client.push((client.requests[0].key, None, None, FinishCause.FAILED, "why"))
+    client.push(TokenEvent(client.requests[0].key, cause=FinishCause.FAILED, reason="why"))
     with pytest.raises(GenerationFailed, match="why"):
         await outputs(generation)
     generation.close()
@@ -186,9 +187,9 @@ async def test_pages_that_run_out_end_the_choice_well() -> None:
     service, client = played_service()
     generation = await service.open([ask()])
     client.say("ab")
-    client.push((client.requests[0].key, None, None, FinishCause.CONTEXT_FULL, None))
+    client.push(TokenEvent(client.requests[0].key, cause=FinishCause.CONTEXT_FULL))
     [output] = await accumulate(generation.batches(), 1)
-    assert (output.text, output.cause) == ("ab", FinishCause.CONTEXT_FULL)
+    assert (output.text, output.end.cause) == ("ab", FinishCause.CONTEXT_FULL)
     generation.close()
     assert service.counters.completed == 1
 
@@ -208,7 +209,9 @@ async def test_a_token_without_an_event_wakes_nobody() -> None:
     service, client = played_service()
     generation = await service.open([ask()])
     batches = generation.batches()
-    client.push((client.requests[0].key, ids("é")[0], None, None, None))
+    client.say("a")
+    await anext(batches)
+    client.push(TokenEvent(client.requests[0].key, ids("é")[0]))
 
     async def read() -> list[tuple[int, SemanticEvent]]:
         return await anext(batches)
@@ -217,7 +220,7 @@ async def test_a_token_without_an_event_wakes_nobody() -> None:
     for _ in range(3):
         await asyncio.sleep(0)
     assert not waiting.done()
-    client.push((client.requests[0].key, ids("é")[1], None, None, None))
+    client.push(TokenEvent(client.requests[0].key, ids("é")[1]))
     [(_, event)] = await waiting
     assert isinstance(event, TextDelta) and event.text == "é"
     generation.close()

@@ -14,8 +14,9 @@ from engine.backend.scripted import Reply
 from engine.client import ProcessClient, ThreadClient, TokenEvent, TokenStream, _Dispatcher
 from engine.core.loop import Command
 from engine.errors import EngineUnavailable, StartupError
-from engine.types import EngineFacts, EngineStats, FinishCause, Sampling, StepMessage, TokenRequest
-from tests.serving import ids, reply, settings, tokenizer
+from engine.messages import EngineStats, StepMessage, TokenRequest
+from engine.types import EngineFacts, FinishCause, Sampling, TokenScore
+from tests.serving import ids, reply, settings, tokenizer, tokenizer_facts
 
 
 class Recorder(_Dispatcher):
@@ -59,7 +60,7 @@ def step(
 async def rest(stream: TokenStream, ends: int = 1) -> list[TokenEvent]:
     """The events of a stream until a number of choices has ended."""
     events: list[TokenEvent] = []
-    while sum(event[3] is not None for event in events) < ends:
+    while sum(event.cause is not None for event in events) < ends:
         events += await stream.next()
     return events
 
@@ -71,16 +72,18 @@ async def test_a_group_shares_a_stream_that_keeps_the_engines_order() -> None:
     client._on_message(step({2: 20, 3: 30, 1: 10}, {2: 0, 1: 16, 3: 0}))
     client._on_message(step({1: 11}, finished={1: (FinishCause.END, None)}))
     assert await group.next() == [
-        (2, 20, 0, None, None), (1, 10, 16, None, None), (1, 11, None, FinishCause.END, None),
+        TokenEvent(2, 20, 0), TokenEvent(1, 10, 16), TokenEvent(1, 11, cause=FinishCause.END),
     ]  # fmt: skip
-    assert await other.next() == [(3, 30, 0, None, None)]
+    assert await other.next() == [TokenEvent(3, 30, 0)]
 
 
 async def test_an_end_without_a_token_comes_after_the_tokens() -> None:
     client = Recorder()
     stream = client.submit([ask(1), ask(2)])
     client._on_message(step({1: 10}, {1: 0}, {2: (FinishCause.FAILED, "why")}))
-    assert (await stream.next())[-1] == (2, None, None, FinishCause.FAILED, "why")
+    assert (await stream.next())[-1] == TokenEvent(
+        2, cause=FinishCause.FAILED, reason="why"
+    )
 
 
 async def test_an_ended_or_cancelled_choice_hears_no_more() -> None:
@@ -114,8 +117,8 @@ async def test_an_abort_fails_every_stream_once_and_refuses_the_rest() -> None:
     client.abort("the reason")
     client.abort("another")
     failed = (FinishCause.FAILED, "the reason")
-    assert [event[0] for event in await first.next()] == [1, 2]
-    assert [event[3:] for event in await second.next()] == [failed]
+    assert [event.key for event in await first.next()] == [1, 2]
+    assert [(e.cause, e.reason) for e in await second.next()] == [failed]
     with pytest.raises(EngineUnavailable, match="the reason"):
         client.submit([ask(4)])
     commands = len(client.commands)
@@ -134,20 +137,20 @@ async def test_a_reader_that_was_cancelled_can_read_again() -> None:
     await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.wait({waiting})
-    stream.push((1, 2, None, None, None))
-    assert await stream.next() == [(1, 2, None, None, None)]
+    stream.push(TokenEvent(1, 2))
+    assert await stream.next() == [TokenEvent(1, 2)]
 
 
 async def test_the_thread_client_serves_and_ends_as_failed_when_it_closes() -> None:
-    client = ThreadClient(settings(reply("abc")))
+    client = ThreadClient(settings(reply("abc")), tokenizer_facts())
     assert isinstance(client.facts, EngineFacts)
     client.attach()
     events = await rest(client.submit([ask(1)]))
-    assert [event[1] for event in events] == [*ids("abc"), tokenizer().eos_ids[0]]
-    assert events[0][2] == 0 and events[-1][3] is FinishCause.END
+    assert [event.token for event in events] == [*ids("abc"), tokenizer().eos_ids[0]]
+    assert events[0].cached == 0 and events[-1].cause is FinishCause.END
     open_stream = client.submit([ask(2)])
     await client.close()
-    assert (await rest(open_stream))[-1][3] is not None
+    assert (await rest(open_stream))[-1].cause is not None
     assert client.failure is not None
 
 
@@ -156,7 +159,7 @@ async def process(*replies: Reply) -> AsyncIterator[ProcessClient]:
     client = ProcessClient(settings(*replies))
     try:
         progress: list[str] = []
-        facts = await asyncio.to_thread(client.wait_ready, progress.append)
+        facts = await asyncio.to_thread(client.wait_ready, tokenizer_facts(), progress.append)
         assert facts.backend == "scripted" and progress
         client.attach()
         yield client
@@ -172,8 +175,8 @@ async def test_the_process_client_serves_cancels_and_survives_a_failing_row() ->
         await first.next()
         second, third = client.submit([ask(2)]), client.submit([ask(3)])
         failed = await rest(second)
-        assert failed[-1][3] is FinishCause.FAILED and failed[-1][4]
-        assert [event[1] for event in await rest(third)][:3] == list(ids("abc"))
+        assert failed[-1].cause is FinishCause.FAILED and failed[-1].reason
+        assert [event.token for event in await rest(third)][:3] == list(ids("abc"))
         client.cancel(1)
         await rest(client.submit([ask(4, 1)]))  # the engine takes commands in order
         assert client.stats.free_pages == client.stats.total_pages
@@ -186,7 +189,8 @@ async def test_a_crash_fails_every_stream_and_is_the_reason_of_the_next_refusal(
         streams = [client.submit([ask(1)]), client.submit([ask(2)])]
         for stream in streams:
             last = (await rest(stream))[-1]
-            assert last[3:] == (FinishCause.FAILED, "the engine process has died")
+            assert last.cause is FinishCause.FAILED
+            assert last.reason == "the engine process has died"
         with pytest.raises(EngineUnavailable, match="the engine process has died"):
             client.submit([ask(3)])
 
@@ -197,7 +201,7 @@ async def test_a_kill_is_noticed_and_may_be_repeated() -> None:
         await stream.next()
         client.kill()
         client.kill()
-        assert (await rest(stream))[-1][3] is FinishCause.FAILED
+        assert (await rest(stream))[-1].cause is FinishCause.FAILED
         assert client.failure == "the engine process has died"
 
 
@@ -205,7 +209,7 @@ def test_an_engine_that_cannot_start_says_why() -> None:
     narrow = replace(settings(), kv_tokens=16)
     client = ProcessClient(narrow)
     with pytest.raises(StartupError, match="--kv-tokens") as caught:
-        client.wait_ready(lambda _: None)
+        client.wait_ready(tokenizer_facts(), lambda _: None)
     assert "\n" not in str(caught.value)
     client.kill()
 
@@ -214,5 +218,5 @@ def test_an_engine_that_dies_while_loading_is_a_startup_error(tmp_path: Path) ->
     broken = replace(settings(), log_level="no such level")
     client = ProcessClient(broken)
     with pytest.raises(StartupError, match="exit"):
-        client.wait_ready(lambda _: None)
+        client.wait_ready(tokenizer_facts(), lambda _: None)
     client.kill()
