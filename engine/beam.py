@@ -8,6 +8,7 @@ step asks for the continuations of all beams at once; the prefix cache holds wha
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -42,7 +43,7 @@ class Beam:
     def rank(self, options: BeamOptions) -> float:
         """Higher is better; the end token does not count as length."""
         length = len(self.scores) - (self.cause in _BY_TOKEN)
-        return self.total / float(max(length, 1)) ** options.length_penalty
+        return self.total / math.pow(max(length, 1), options.length_penalty)
 
 
 _BY_TOKEN = (FinishCause.END, FinishCause.STOP_TOKEN)
@@ -90,7 +91,7 @@ class BeamSearch:
         best = max(beam.total for beam in active)
         # The total only falls; a longer answer divides it by more where the penalty is positive.
         longest = self._item.max_tokens if self._options.length_penalty > 0 else length
-        return best / float(longest) ** self._options.length_penalty <= ranks[-1]
+        return best / math.pow(longest, self._options.length_penalty) <= ranks[-1]
 
     async def _grow(self, active: list[Beam]) -> list[Beam]:
         """Every continuation of the active beams by one of their likeliest tokens."""
@@ -169,6 +170,8 @@ class BeamGeneration(Generation):
 
 def _replay(choice: Choice, beam: Beam, cached: int) -> list[SemanticEvent]:
     """The events of a choice whose tokens are all known."""
+    if not beam.scores:
+        return choice.without_output()
     events: list[SemanticEvent] = []
     last = len(beam.scores) - 1
     for place, score in enumerate(beam.scores):

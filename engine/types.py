@@ -223,10 +223,11 @@ class GenerationRequest:
 
     `max_tokens` None means the server's default, else what remains of the context; 0 generates
     nothing. `max_time` is in seconds from admission on. `logprobs` None returns none, `prompt_top`
-    None no scores of the prompt. `beams` searches instead of sampling. `records` asks for a `TokenRecord` of each token. `priority` lower
-    comes first. `n` choices are generated independently. `echo` puts the prompt before the output.
-    `tenant` and `cache_salt` scope every cache that outlives the request. `prompt_param` and
-    `max_tokens_param` are the names that errors use: the spelling of the client.
+    None no scores of the prompt. `beams` searches instead of sampling. `records` asks for a
+    `TokenRecord` of each token. `priority` lower comes first. `n` choices are generated
+    independently. `echo` puts the prompt before the output. `tenant` and `cache_salt` scope every
+    cache that outlives the request. `prompt_param` and `max_tokens_param` are the names that errors
+    use: the spelling of the client.
     """
 
     prompt: Conversation | RawPrompt
