@@ -136,8 +136,9 @@ def _logprobs(
     if request.logprobs is None:
         return None
     arrays = CompletionLogprobs(names)
-    if request.echo:
-        arrays.add_prompt(prompt, output.prompt_scores, request.logprobs.top, 0)
+    if request.echo:  # a deadline may have come before all of the prompt was scored
+        scored = prompt[: len(output.prompt_scores)]
+        arrays.add_prompt(scored, output.prompt_scores, request.logprobs.top, 0)
     arrays.add(output.records, output.echoed)
     return arrays.encode()
 

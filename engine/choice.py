@@ -29,7 +29,8 @@ class ChoiceOptions:
 
     `limit_cause` is what reaching the output limit means: the request's own limit, or the window.
     `opened` is the time of admission on the monotonic clock. Text of the first `min_tokens` tokens
-    cannot hold a stop string (as in vLLM). `records` asks for a record of each token.
+    cannot hold a stop string (as in vLLM), and none of them can end a stop sequence. `records` asks
+    for a record of each token, `scores_prompt` says that the engine scores the prompt.
     """
 
     prompt_tokens: int
@@ -39,6 +40,7 @@ class ChoiceOptions:
     opened: float
     echo: str = ""
     records: bool = False
+    scores_prompt: bool = False
 
 
 class Choice:
@@ -91,6 +93,8 @@ class Choice:
         if self._first_token is None:
             self._first_token = now
             self._cached = cached
+            if self._options.scores_prompt and not self._scored:  # a prompt of one token
+                self._take_prompt_scores([], events)
             events.append(Started(self._usage()))
             self._echo(events)
 
@@ -103,7 +107,7 @@ class Choice:
     ) -> None:
         self._output += 1
         if cause is not FinishCause.END and cause is not FinishCause.STOP_TOKEN:
-            if self._token_stops is None:
+            if self._token_stops is None or self._output <= self._options.min_tokens:
                 self._speak(token, score, self._last_token, events)
             else:
                 self._hold(self._token_stops, token, score, events)
@@ -128,13 +132,15 @@ class Choice:
     def _take_end(self, event: TokenEvent, events: list[SemanticEvent]) -> None:
         """End without a token: out of pages or time, only scores were wanted, or a failure."""
         assert event.cause is not None
-        if event.cause is FinishCause.LIMIT:
-            self._start(event.cached or 0, events)
         if event.cause in (FinishCause.FAILED, FinishCause.CANCELLED):
             self._end(event.cause, events, error=event.reason)
-        else:
-            self._release_all(events)
-            self._close(event.cause, None, events)
+            return
+        if event.cause is FinishCause.LIMIT:
+            self._start(event.cached or 0, events)
+        elif self._first_token is None:
+            self._echo(events)
+        self._release_all(events)
+        self._close(event.cause, None, events)
 
     def _close(
         self, cause: FinishCause, stop: str | int | None, events: list[SemanticEvent]
@@ -205,7 +211,9 @@ class Choice:
         """The records that no stop string can take back any more."""
         if not self._records:
             return ()
-        all_said = self._said_len == self._text_len
+        # The bytes of a character that is not whole may yet begin a stop string.
+        pending = bool(self._options.stops.strings) and self._detokenizer.is_holding
+        all_said = self._said_len == self._text_len and not pending
         certain = [item for item in self._records if all_said or item.offset < self._said_len]
         self._records = self._records[len(certain) :]
         return tuple(certain)

@@ -28,6 +28,11 @@ class Detokenizer:
         self._table = tokenizer.visible_bytes if skip_control else tokenizer.all_bytes
         self._held = b""
 
+    @property
+    def is_holding(self) -> bool:
+        """Whether bytes of a character that is not whole are held back."""
+        return bool(self._held)
+
     def push(self, ids: Iterable[int]) -> str:
         """The text that is final after these tokens. Ids beyond the vocabulary say nothing."""
         table = self._table

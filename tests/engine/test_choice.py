@@ -4,52 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from engine.choice import Choice
-from engine.text.detokenizer import Detokenizer
-from engine.text.stops import StopMatcher
-from engine.types import FinishCause, Finished, SemanticEvent, Started, TextDelta, Usage
+from engine.client import TokenEvent
+from engine.types import (
+    FinishCause,
+    Finished,
+    PromptScored,
+    SemanticEvent,
+    Started,
+    Stops,
+    TextDelta,
+    TokenScore,
+    Usage,
+)
+from tests.engine.choices import choice, clocked, end, play, said
 from tests.serving import ids, tokenizer
 
 END_ID = tokenizer().eos_ids[0]
-
-
-def choice(
-    *stops: str, min_tokens: int = 0, echo: str = "", limit: FinishCause = FinishCause.LIMIT
-) -> Choice:
-    return Choice(
-        0,
-        detokenizer=Detokenizer(tokenizer(), skip_control=True),
-        stops=StopMatcher(stops),
-        prompt_tokens=10,
-        min_tokens=min_tokens,
-        limit_cause=limit,
-        echo=echo,
-    )
-
-
-def play(
-    one: Choice, tokens: tuple[int, ...], cause: FinishCause | None = None, cached: int = 3
-) -> list[SemanticEvent]:
-    """Feed tokens one by one; the events of each in a list of its own, joined."""
-    found: list[SemanticEvent] = []
-    for place, token in enumerate(tokens):
-        if one.finished:
-            break
-        own: list[SemanticEvent] = []
-        last = place == len(tokens) - 1
-        one.take(token, cached if place == 0 else None, cause if last else None, own)
-        found += own
-    return found
-
-
-def said(events: list[SemanticEvent]) -> str:
-    return "".join(event.text for event in events if isinstance(event, TextDelta))
-
-
-def end(events: list[SemanticEvent]) -> Finished:
-    assert sum(isinstance(event, Finished) for event in events) == 1
-    assert isinstance(events[-1], Finished)
-    return events[-1]
 
 
 def test_the_first_token_starts_with_what_was_cached() -> None:
@@ -89,7 +59,7 @@ def test_no_shown_text_is_ever_part_of_a_stop_string() -> None:
     seen = ""
     for place, token in enumerate(ids("aE EN END")):
         own: list[SemanticEvent] = []
-        one.take(token, 0 if place == 0 else None, None, own)
+        one.take(TokenEvent(0, token, 0 if place == 0 else None), own)
         seen += said(own)
         assert "aE EN ".startswith(seen)
     assert one.finished and seen == "aE EN "
@@ -157,14 +127,14 @@ def test_the_first_tokens_cannot_hold_a_stop_string(min_tokens: int, shown: str)
 
 def test_the_echo_comes_first_and_holds_no_stop() -> None:
     events = play(choice("b", echo="ab"), ids("xb"), FinishCause.LIMIT)
-    assert events[1] == TextDelta("abx", Usage(10, 3, 1))
+    assert events[1] == TextDelta("abx", Usage(10, 3, 1), echoed=2)
     assert end(events).cause is FinishCause.STOP_STRING
 
 
 def test_without_output_there_is_the_echo_and_a_limit() -> None:
     usage = Usage(10, 0, 0)
     assert choice(echo="ab").without_output() == [
-        Started(usage), TextDelta("ab", usage), Finished(FinishCause.LIMIT, usage),
+        Started(usage), TextDelta("ab", usage, echoed=2), Finished(FinishCause.LIMIT, usage),
     ]  # fmt: skip
     assert choice().without_output() == [Started(usage), Finished(FinishCause.LIMIT, usage)]
 
@@ -173,7 +143,7 @@ def test_texts_of_one_batch_are_one_delta_with_the_last_count() -> None:
     one = choice()
     events: list[SemanticEvent] = []
     for place, token in enumerate(ids("abc")):
-        one.take(token, 0 if place == 0 else None, None, events)
+        one.take(TokenEvent(0, token, 0 if place == 0 else None), events)
     assert events[1:] == [TextDelta("abc", Usage(10, 0, 3))]
 
 
@@ -181,7 +151,7 @@ def test_pages_that_run_out_release_the_held_text() -> None:
     one = choice("END")
     play(one, ids("aEN"))
     events: list[SemanticEvent] = []
-    one.fail(FinishCause.CONTEXT_FULL, None, events)
+    one.take(TokenEvent(0, cause=FinishCause.CONTEXT_FULL), events)
     assert said(events) == "EN"
     assert (end(events).cause, end(events).error) == (FinishCause.CONTEXT_FULL, None)
 
@@ -191,6 +161,6 @@ def test_a_broken_choice_says_why_and_nothing_else(cause: FinishCause) -> None:
     one = choice("END")
     play(one, ids("aEN"))
     events: list[SemanticEvent] = []
-    one.fail(cause, "why", events)
-    assert events == [Finished(cause, Usage(10, 3, 3), None, "why")]
+    one.take(TokenEvent(0, cause=cause, reason="why"), events)
+    assert events == [Finished(cause, Usage(10, 3, 3), None, "why", first_token=1.0, decode=2.0)]
     assert one.finished
