@@ -5,7 +5,9 @@ A file of cases/ is a list of
     {"id": "D144", "title": what is proven, "server": a profile (scripted when absent),
      "replies": what the script says: {"text" or "token_ids", ...} when the last message or prompt
      starts with the id, with "say" when it is exactly that text,
-     "proves": request fields whose effect the case shows, "steps": [...]}
+     "proves": request fields whose effect the case shows, "steps": [...],
+     "routes": run the steps, which name no route, on each of these,
+     "body": what the bodies of all steps have}
 
 and a step is
 
@@ -15,7 +17,8 @@ and a step is
      "modes": ["buffered", "streamed"], "expect": {...}}
 
 `run` knows every expectation and fails on a word that it does not know, so that no line of a case
-is without effect. A case with a "scenario" in place of steps is a function in scenarios/.
+is without effect. A case with a "scenario" in place of steps is a function in scenarios/; it proves its fields on its
+"routes".
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import jsonschema_rs
 
+from conformance import sse
 from conformance.replies import Reply, error_of, send
 
 FOLDER = Path(__file__).parent / "cases"
@@ -45,12 +50,25 @@ class Case:
     replies: tuple[dict[str, Any], ...] = ()
     proves: tuple[str, ...] = ()
     steps: tuple[dict[str, Any], ...] = ()
+    routes: tuple[str, ...] = ()
+    body: dict[str, Any] = field(default_factory=dict)
     scenario: str | None = None
+
+    def sequences(self) -> list[list[dict[str, Any]]]:
+        """The steps to run, once for each route."""
+        if not self.routes:
+            return [[self._whole(step) for step in self.steps]]
+        return [[self._whole({"route": r} | step) for step in self.steps] for r in self.routes]
+
+    def _whole(self, step: dict[str, Any]) -> dict[str, Any]:
+        return step if step["route"] == "get" else {**step, "body": self.body | step.get("body", {})}
 
     def proven(self) -> set[tuple[str, str]]:
         """(route, field) pairs: what it proves on each route that it uses the field on."""
+        if self.scenario is not None:
+            return {(route, path) for route in self.routes for path in self.proves}
         pairs = set()
-        for step in self.steps:
+        for step in (step for steps in self.sequences() for step in steps):
             for path in self.proves:
                 if _has(step.get("body", {}), path.split(".")):
                     pairs.add((step["route"], path))
@@ -63,7 +81,9 @@ def load() -> list[Case]:
     for file in sorted(FOLDER.glob("*.json")):
         for entry in json.loads(file.read_text(encoding="utf-8")):
             lists = {
-                name: tuple(entry[name]) for name in ("proves", "steps", "replies") if name in entry
+                name: tuple(entry[name])
+                for name in ("proves", "steps", "replies", "routes")
+                if name in entry
             }
             cases.append(Case(**{**entry, **lists}))
     ids = [case.id for case in cases]
@@ -85,9 +105,14 @@ def scripts(cases: list[Case]) -> dict[str, list[dict[str, Any]]]:
 
 def run(case: Case, client: httpx2.Client) -> None:
     """Run all steps, each in all its modes."""
+    for steps in case.sequences():
+        _run(case, steps, client)
+
+
+def _run(case: Case, steps: list[dict[str, Any]], client: httpx2.Client) -> None:
     before: list[Reply] = []
-    for number, step in enumerate(case.steps):
-        where = f"{case.id} step {number}"
+    for number, step in enumerate(steps):
+        where = f"{case.id} {step['route']} step {number}"
         if step["route"] == "get":
             _get(client, step, where)
             continue
@@ -98,7 +123,8 @@ def run(case: Case, client: httpx2.Client) -> None:
             if mode == "streamed":
                 body = {"stream": True, "stream_options": {"include_usage": True}} | body
             reply = send(client, step["route"], body, step.get("headers"))
-            _Expectation(f"{where} {mode}", reply, before).check(step.get("expect", {}))
+            expectation = _Expectation(f"{where} {mode}", reply, before, body)
+            expectation.check(step.get("expect", {}))
             replies.append(reply)
         if len(modes) == 2 and step.get("equal", True):
             whole, stream = (comparable(reply) for reply in replies)
@@ -145,6 +171,7 @@ class _Expectation:
     where: str
     reply: Reply
     before: list[Reply]
+    body: dict[str, Any]
     _words: dict[str, Callable[[Any], None]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -243,6 +270,71 @@ class _Expectation:
         """Choice -> the step whose only text it has."""
         for index, step in wanted.items():
             self._equal(self.reply.choices[int(index)].text, self.before[step].text)
+
+    def on_text_matches(self, wanted: str) -> None:
+        found = re.fullmatch(wanted, self.reply.text, re.DOTALL)
+        assert found, f"{self.where}: {self.reply.text!r}"
+
+    def on_json(self, wanted: Any) -> None:
+        """The text is JSON with this value; the order of keys counts."""
+        found = sse.strict_json(self.reply.text)
+        self._equal(json.dumps(found), json.dumps(wanted))
+
+    def on_json_keys(self, wanted: list[str]) -> None:
+        self._equal(list(sse.strict_json(self.reply.text)), wanted)
+
+    def on_valid(self, schema: dict[str, Any]) -> None:
+        """The text is JSON that the schema allows."""
+        found = sse.strict_json(self.reply.text)
+        validator = jsonschema_rs.validator_for(schema, validate_formats=True)
+        problems = [error.message for error in validator.iter_errors(found)]
+        assert not problems, f"{self.where}: {self.reply.text!r}: {problems}"
+
+    def on_logprobs(self, wanted: list[dict[str, Any]] | None) -> None:
+        """One entry for each token, with at least these members; null for no logprobs."""
+        found = self.reply.choices[0].logprobs
+        if wanted is None or found is None:
+            self._equal(found, wanted)
+            return
+        assert len(found) == len(wanted), f"{self.where}: {found}"
+        for place, (entry, part) in enumerate(zip(found, wanted, strict=True)):
+            _subset(part, entry, f"{self.where} logprob {place}")
+
+    def on_same_logprobs_as(self, step: int) -> None:
+        mine, other = self.reply.choices[0].logprobs, self.before[step].choices[0].logprobs
+        assert mine and other, f"{self.where}: no logprobs"
+        self._equal(mine, other)
+
+    def on_tops(self, wanted: int) -> None:
+        """So many alternatives at each place."""
+        for entry in self.reply.choices[0].logprobs or [{"top_logprobs": []}]:
+            self._equal(len(entry["top_logprobs"]), wanted)
+
+    def on_token_ids(self, wanted: list[int] | None) -> None:
+        self._equal(self.reply.choices[0].token_ids, wanted)
+
+    def on_prompt_token_ids(self, wanted: list[int] | None) -> None:
+        self._equal(self.reply.choices[0].prompt_token_ids, wanted)
+
+    def on_prompt_length(self, wanted: int) -> None:
+        """So many ids of prompt tokens, as many as usage counts."""
+        found = self.reply.choices[0].prompt_token_ids
+        assert found is not None and self.reply.usage, f"{self.where}: no ids"
+        self._equal([len(found), self.reply.usage["prompt_tokens"]], [wanted, wanted])
+
+    def on_timestamps(self, wanted: int | None) -> None:
+        """A time for each token; none goes back."""
+        times = self.reply.choices[0].timestamps
+        if wanted is None or times is None:
+            self._equal(times, wanted)
+            return
+        self._equal(len(times), wanted)
+        assert times == sorted(times) and times[0] >= 0, f"{self.where}: {times}"
+
+    def on_prompt_logprobs(self, wanted: list[dict[str, Any] | None] | None) -> None:
+        """The whole list, exactly."""
+        for choice in self.reply.choices.values():
+            self._equal(choice.prompt_logprobs, wanted)
 
     def on_not_all_equal(self, wanted: bool) -> None:
         self._equal(len(set(self.reply.texts)) > 1, wanted)

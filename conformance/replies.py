@@ -21,12 +21,22 @@ _ERROR_KEYS = {"message", "type", "param", "code"}
 
 @dataclass
 class Choice:
-    """One choice, whole."""
+    """One choice, whole.
+
+    `logprobs` has one entry for each token: Chat's entries as they are, and of Completions' arrays
+    {"token", "logprob", "top_logprobs", "text_offset"}. What stands at the reply on Chat
+    (prompt_token_ids, prompt_logprobs) is with every choice here.
+    """
 
     text: str = ""
     finish: str | None = None
     stop_reason: Any = None
     deltas: list[str] = field(default_factory=list)
+    logprobs: list[dict[str, Any]] | None = None
+    token_ids: list[int] | None = None
+    timestamps: list[float] | None = None
+    prompt_token_ids: list[int] | None = None
+    prompt_logprobs: list[dict[str, Any] | None] | None = None
 
 
 @dataclass
@@ -68,7 +78,7 @@ class Reply:
             "status": self.status,
             "error": self.error,
             "choices": [
-                (index, c.text, c.finish, c.stop_reason)
+                (index, c.text, c.finish, c.stop_reason, c.logprobs, c.token_ids, c.prompt_token_ids)
                 for index, c in sorted(self.choices.items())
             ],
             "usage": self.usage,
@@ -124,10 +134,51 @@ def read_whole(response: httpx2.Response, route: str) -> Reply:
         if route == "chat":
             assert choice["message"]["role"] == "assistant"
             assert not choice["message"].get("tool_calls", None), "empty tool_calls are left out"
-        stop_reason = choice.get("stop_reason")
-        reply.choices[choice["index"]] = Choice(text, choice["finish_reason"], stop_reason)
+        whole = Choice(text, choice["finish_reason"], choice.get("stop_reason"))
+        _observe(whole, choice, body, route)
+        whole.prompt_logprobs = (body if route == "chat" else choice).get("prompt_logprobs")
+        reply.choices[choice["index"]] = whole
     reply.usage = checked_usage(body["usage"], route)
+    _check_times(body["flare"])
     return reply
+
+
+def _observe(choice: Choice, piece: dict[str, Any], whole: dict[str, Any], route: str) -> None:
+    """Add what a choice, or a chunk's piece of it, shows of its tokens."""
+    for name, found in (
+        ("logprobs", entries_of(piece.get("logprobs"), route)),
+        ("token_ids", piece.get("token_ids")),
+        ("timestamps", piece.get("token_timestamps")),
+        ("prompt_token_ids", (whole if route == "chat" else piece).get("prompt_token_ids")),
+    ):
+        if found is not None:
+            setattr(choice, name, [*(getattr(choice, name) or []), *found])
+
+
+def entries_of(logprobs: dict[str, Any] | None, route: str) -> list[dict[str, Any]] | None:
+    """The `logprobs` object as one entry for each token, checked."""
+    if logprobs is None:
+        return None
+    if route == "chat":
+        assert logprobs["refusal"] is None
+        entries: list[dict[str, Any]] = logprobs["content"]
+        for entry in entries:
+            for one in (entry, *entry["top_logprobs"]):
+                shown = bytes(one["bytes"]).decode("utf-8", "replace")
+                assert one["token"] == shown or one["token"].startswith("token_id:"), one
+                assert -9999.0 <= one["logprob"] <= 0, one
+        return entries
+    names = ("tokens", "token_logprobs", "top_logprobs", "text_offset")
+    assert set(logprobs) == set(names), logprobs
+    assert len({len(logprobs[name]) for name in names}) == 1, "the arrays are not parallel"
+    for token, logprob, tops, _ in zip(*(logprobs[name] for name in names), strict=True):
+        assert (logprob is None) == (tops is None), logprobs
+        # Of several ids with one text the map keeps the first.
+        assert logprob is None or token in tops, f"{token!r} is not among {tops}"
+    return [
+        {"token": token, "logprob": logprob, "top_logprobs": tops, "text_offset": offset}
+        for token, logprob, tops, offset in zip(*(logprobs[name] for name in names), strict=True)
+    ]
 
 
 def checked_usage(usage: dict[str, Any], route: str) -> dict[str, Any]:
@@ -148,9 +199,16 @@ def read_stream(response: httpx2.Response, route: str, body: dict[str, Any]) -> 
     assert reply.done or reply.error, "the stream ends without [DONE] and without an error"
     if reply.done:
         assert all(choice.finish for choice in reply.choices.values()), "a choice never finished"
-        options = body.get("stream_options") or {}
-        assert (reply.usage is not None) == bool(options.get("include_usage"))
+        wanted = (body.get("stream_options") or {}).get("include_usage")
+        assert (reply.usage is not None) == bool(wanted or body.get("return_token_ids"))
+        assert ["flare" in chunk for chunk in reply.chunks].count(True) == 1
+        _check_times(reply.chunks[-1]["flare"])
     return reply
+
+
+def _check_times(flare: dict[str, Any]) -> None:
+    assert set(flare) == {"time_to_first_token_ms", "decode_time_ms"}, flare
+    assert all(value >= 0 for value in flare.values()), flare
 
 
 def take(reply: Reply, event: sse.Event, route: str, body: dict[str, Any]) -> None:
@@ -166,15 +224,16 @@ def take(reply: Reply, event: sse.Event, route: str, body: dict[str, Any]) -> No
     if "error" in event.data:
         reply.error = error_of(event.data)
         return
-    _take_chunk(reply, event.data, route, body.get("stream_options") or {})
+    _take_chunk(reply, event.data, route, body)
 
 
-def _take_chunk(reply: Reply, chunk: dict[str, Any], route: str, options: dict[str, Any]) -> None:
+def _take_chunk(reply: Reply, chunk: dict[str, Any], route: str, body: dict[str, Any]) -> None:
     assert chunk["object"] == _OBJECTS[route][1]
     constant = ("id", "created", "model", "object", "system_fingerprint")
     if reply.chunks:
         assert all(chunk.get(name) == reply.chunks[0].get(name) for name in constant), chunk
     reply.chunks.append(chunk)
+    options = body.get("stream_options") or {}
     wanted, grows = options.get("include_usage"), options.get("continuous_usage_stats")
     if not chunk["choices"]:
         assert wanted, "an empty list of choices, and no usage was asked for"
@@ -185,13 +244,20 @@ def _take_chunk(reply: Reply, chunk: dict[str, Any], route: str, options: dict[s
     assert reply.usage is None, "a choice after the usage"
     if wanted and grows:
         checked_usage(chunk["usage"], route)
+    elif chunk.get("usage") is not None and body.get("return_token_ids") and not wanted:
+        # Helios: with token ids and without a chunk for the usage, it is on the terminal chunk.
+        assert chunk["choices"][0]["finish_reason"], "usage before the end"
+        reply.usage = checked_usage(chunk["usage"], route)
+        for piece in chunk["choices"]:
+            _take_piece(reply, piece, chunk, route)
+        return
     else:
         assert chunk.get("usage") is None, "usage that was not asked for"
     for piece in chunk["choices"]:
-        _take_piece(reply, piece, route)
+        _take_piece(reply, piece, chunk, route)
 
 
-def _take_piece(reply: Reply, piece: dict[str, Any], route: str) -> None:
+def _take_piece(reply: Reply, piece: dict[str, Any], chunk: dict[str, Any], route: str) -> None:
     index = piece["index"]
     first = index not in reply.choices
     choice = reply.choices.setdefault(index, Choice())
@@ -208,5 +274,6 @@ def _take_piece(reply: Reply, piece: dict[str, Any], route: str) -> None:
     choice.text += text
     if text:
         choice.deltas.append(text)
+    _observe(choice, piece, chunk, route)
     choice.finish = piece["finish_reason"]
     choice.stop_reason = piece.get("stop_reason")

@@ -77,6 +77,7 @@ class Choice:
         if event.prompt_scores is not None:
             self._take_prompt_scores(event.prompt_scores, events)
         if event.token is not None:
+            self._output += 1
             self._start(event.cached or 0, events)
             self._take_token(event.token, event.score, event.cause, events)
         elif event.cause is not None and not self.finished:
@@ -105,7 +106,6 @@ class Choice:
         cause: FinishCause | None,
         events: list[SemanticEvent],
     ) -> None:
-        self._output += 1
         if cause is not FinishCause.END and cause is not FinishCause.STOP_TOKEN:
             if self._token_stops is None or self._output <= self._options.min_tokens:
                 self._speak(token, score, self._last_token, events)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from engine.backend.backend import StepPlan
-from engine.core.batch import build_plan
+from engine.core.batch import Masks, build_plan
+from engine.core.masks import NO_MASKS
 from engine.core.scheduler import Slice
 from engine.core.sequence import Sequence
 from tests.engine.core.sequences import END, request
@@ -24,7 +25,7 @@ def test_a_mixed_step_is_laid_out_in_the_order_of_its_slices() -> None:
     decode = sequence([7] * 17, [4, 2], 16, temperature=0.5, top_k=3, min_tokens=1)
     chunk = sequence(list(range(40)), [5, 6, 9], 10)
     last = sequence([8, 9], [3], 0, presence_penalty=1.0)
-    plan = build_plan([Slice(decode, 1, True), Slice(chunk, 8, False), Slice(last, 2, True)])
+    plan = build_plan([Slice(decode, 1, True), Slice(chunk, 8, False), Slice(last, 2, True)], NO_MASKS)
     assert plan.ids.tolist() == [7, *range(10, 18), 8, 9]
     assert plan.positions.tolist() == [16, *range(10, 18), 0, 1]
     assert plan.slots.tolist() == [
@@ -43,7 +44,7 @@ def test_a_mixed_step_is_laid_out_in_the_order_of_its_slices() -> None:
 
 
 def test_a_step_of_prefill_alone_samples_nothing() -> None:
-    plan = build_plan([Slice(sequence([1, 2, 3], [1]), 2, False)])
+    plan = build_plan([Slice(sequence([1, 2, 3], [1]), 2, False)], NO_MASKS)
     assert len(plan.logit_rows) == len(plan.temperature) == len(plan.seeds) == 0
     assert plan.bias_indptr.tolist() == plan.seen_indptr.tolist() == [0]
 
@@ -53,20 +54,22 @@ def test_draws_are_keyed_by_seed_and_output_length() -> None:
     object.__setattr__(one.request, "seed", 2**64 - 1)
     one.append(5)
     one.computed = 1
-    plan = build_plan([Slice(one, 1, True)])
+    plan = build_plan([Slice(one, 1, True)], NO_MASKS)
     assert (plan.seeds.tolist(), plan.positions_drawn.tolist()) == ([2**64 - 1], [1])
 
 
 def test_columns_have_the_types_of_the_interface() -> None:
-    plan = build_plan([Slice(sequence([1], [1], presence_penalty=0.5), 1, True)])
+    plan = build_plan([Slice(sequence([1], [1], presence_penalty=0.5), 1, True)], NO_MASKS)
     expected = {
         np.int32: ["qo_indptr", "kv_indptr", "kv_indices", "logit_sequences", "top_k",
-                   "bias_indptr", "seen_indptr", "seen_counts"],
+                   "bias_indptr", "seen_indptr", "seen_counts", "mask_rows", "logprob_top",
+                   "logprob_indptr", "score_top"],
+        np.uint32: ["masks"],
         np.uint64: ["seeds"],
         np.float32: ["temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty",
-                     "frequency_penalty", "bias_values"],
+                     "frequency_penalty", "bias_values", "top_n_sigma"],
         np.int64: ["ids", "positions", "slots", "sequence_keys", "logit_rows", "positions_drawn",
-                   "bias_ids", "seen_ids"],
+                   "bias_ids", "seen_ids", "logprob_ids", "score_rows", "score_targets"],
     }  # fmt: skip
     found = {name: getattr(plan, name).dtype.type for name in StepPlan.__dataclass_fields__}
     assert found == {name: kind for kind, names in expected.items() for name in names}

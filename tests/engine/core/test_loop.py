@@ -6,16 +6,8 @@ import random
 
 import pytest
 
-from engine.types import FinishCause, TokenRequest
-from tests.engine.core.sequences import END, Harness, continuation, request
-
-
-def expected(asked: TokenRequest) -> list[int]:
-    """What a sequence generates alone, computed from nothing but its tokens."""
-    context = list(asked.token_ids)
-    for _ in range(asked.max_tokens):
-        context.append(continuation(context))
-    return context[len(asked.token_ids) :]
+from engine.types import FinishCause
+from tests.engine.core.sequences import END, Harness, expected, request
 
 
 def prompts(count: int, seed: int, longest: int = 90) -> list[list[int]]:

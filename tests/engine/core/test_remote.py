@@ -7,10 +7,11 @@ import queue
 import threading
 
 from engine.core.loop import Command
-from engine.core.remote import PipeLink, build_loop, drain
-from engine.types import EngineStats, FinishCause, StepMessage
+from engine.core.remote import WAKE, PipeLink, build_loop, drain
+from engine.messages import EngineStats, StepMessage
+from engine.types import FinishCause
 from tests.engine.core.sequences import request
-from tests.serving import reply, settings
+from tests.serving import reply, settings, tokenizer_facts
 
 MESSAGE = StepMessage([1], [2], [(1, 0)], [(1, FinishCause.END, None)], EngineStats(active=1))
 
@@ -35,6 +36,16 @@ def test_requests_and_messages_cross_the_pipe_whole() -> None:
     assert ours.recv() == MESSAGE
 
 
+def test_waking_ends_a_waiting_receive_and_means_nothing_else() -> None:
+    _, theirs = multiprocessing.Pipe()
+    link = PipeLink(theirs)
+    waker = threading.Timer(0.01, link.wake)
+    waker.start()
+    assert link.receive(wait=True) == [WAKE]
+    waker.join()
+    assert request([1]).key != WAKE  # keys begin at 1
+
+
 def test_a_closed_pipe_is_a_stop() -> None:
     ours, theirs = multiprocessing.Pipe()
     link = PipeLink(theirs)
@@ -47,11 +58,15 @@ def test_the_loop_is_built_for_the_capacity_that_is_reported() -> None:
         def receive(self, wait: bool) -> list[Command]:
             return [None]
 
+        def wake(self) -> None:
+            raise AssertionError
+
         def send(self, message: StepMessage) -> None:
             raise AssertionError(message)
 
     said: list[str] = []
-    loop, facts = build_loop(settings(reply("a"), max_concurrency=3), Silent(), said.append)
+    asked = settings(reply("a"), max_concurrency=3)
+    loop, facts = build_loop(asked, Silent(), tokenizer_facts, said.append)
     assert loop.pool.num_usable == facts.total_pages
     assert loop.scheduler.max_sequences == facts.max_concurrency == 3
     assert said and "warming up" in said[-1]
