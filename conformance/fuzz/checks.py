@@ -1,0 +1,94 @@
+"""What every reply of the server must satisfy, besides Schemathesis's own checks."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jsonschema_rs
+import schemathesis
+from schemathesis import Case, CheckContext, GenerationMode, Response
+
+from conformance import spec, sse
+from conformance.fuzz.semantics import explanation
+from conformance.replies import error_of
+
+STATUS_TYPES = {
+    401: "authentication_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "server_error",
+    503: "server_error",
+}
+
+
+def _media_type(response: Response) -> str:
+    return response.headers.get("content-type", [""])[0].partition(";")[0]
+
+
+@schemathesis.check
+def envelope(ctx: CheckContext, response: Response, case: Case[Any]) -> None:
+    """A failure has exactly the keys of the envelope, the type of its status, and an id."""
+    assert response.headers["x-request-id"][0].startswith("req_")
+    if response.status_code >= 400 and case.method != "HEAD":
+        error = error_of(sse.strict_json(response.content))
+        expected = STATUS_TYPES.get(response.status_code, "invalid_request_error")
+        assert error["type"] == expected, f"{response.status_code}: {error}"
+
+
+@schemathesis.check
+def explained(ctx: CheckContext, response: Response, case: Case[Any]) -> None:
+    """A body that the schema allows is refused only for a reason of semantics.py."""
+    meta = case.meta
+    if meta is None or meta.generation.mode is not GenerationMode.POSITIVE:
+        return
+    if response.status_code != 200:
+        error = error_of(sse.strict_json(response.content))
+        unknown = case.operation.path.endswith("/{model}") and error["code"] == "model_not_found"
+        assert unknown or (response.status_code == 400 and explanation(error)), (
+            f"a valid request is refused without a reason: {response.status_code} {error}"
+        )
+
+
+@schemathesis.check
+def stream(ctx: CheckContext, response: Response, case: Case[Any]) -> None:
+    """Payloads match the item schema; a stream ends with [DONE] or, without it, with an error."""
+    if _media_type(response) != "text/event-stream":
+        return
+    events = [event for event in sse.parse(response.content) if event.comment is None]
+    assert events, "an empty stream"
+    validators = payloads(case.operation.path)
+    for event in events:
+        if event.data != sse.DONE:
+            problems = [list(v.iter_errors(event.data)) for v in validators]
+            assert not all(problems), f"{problems[0][0].message}: {event.data}"
+    last = events[-1].data
+    assert last == sse.DONE or "error" in last, f"the stream ends with {last}"
+    assert [event.data for event in events].count(sse.DONE) <= 1
+
+
+@cache
+def payloads(path: str) -> list[jsonschema_rs.Draft202012Validator]:
+    """Validators of a route's chunk and of the error that may end its stream."""
+    file = "chat_completions" if "chat" in path else "completions"
+    content = spec.document(file)["paths"][path]["post"]["responses"]["200"]["content"]
+    choices = content["text/event-stream"]["itemSchema"]["properties"]["data"]["anyOf"]
+    schemas = [choice["contentSchema"] for choice in choices if "contentSchema" in choice]
+    assert len(schemas) == 2, "the item schema has changed; so must this check"
+    return [
+        jsonschema_rs.Draft202012Validator(inlined(schema, file), validate_formats=True)
+        for schema in schemas
+    ]
+
+
+def inlined(value: Any, file: str) -> Any:
+    """A schema without references; ours do not recurse."""
+    if isinstance(value, list):
+        return [inlined(inner, file) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    if "$ref" in value:
+        target, where = spec.resolve({"$ref": value["$ref"]}, file)
+        rest = {key: inner for key, inner in value.items() if key != "$ref"}
+        return {**inlined(target, where), **inlined(rest, file)}
+    return {key: inlined(inner, file) for key, inner in value.items()}

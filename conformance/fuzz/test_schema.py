@@ -1,0 +1,117 @@
+"""Schemathesis over every operation of the specs, against the running scripted server.
+
+HELIOGRAPH_EXAMPLES sets the random examples of each operation (15 in the gate, 200 for the bars).
+Of the coverage phase, which is systematic, the gate sends a fixed quarter and the bars send all;
+its cases are thousands. Every run has the same seed. All checks
+of Schemathesis run but one: positive_data_acceptance knows statuses only, and our own `explained`
+wants a reason for each refusal. 413 counts as a rejection, since bodies are bounded too.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections import Counter
+from typing import Any
+
+import hypothesis
+import schemathesis
+from schemathesis import Case
+from schemathesis.checks import CHECKS
+from schemathesis.generation.meta import TestPhase
+from schemathesis.schemas import BaseSchema
+
+from conformance.fuzz import checks
+from conformance.fuzz.bundle import bundle
+from conformance.profiles import KEYS, Pool
+from conformance.replies import PATHS
+
+EXAMPLES = int(os.environ.get("HELIOGRAPH_EXAMPLES", "15"))
+ALL = 100
+"""From so many examples on, the coverage phase is sent whole."""
+SEED = 20261129
+REJECTIONS = ["400", "401", "404", "405", "413", "415"]
+SEEN: Counter[tuple[str, int, str]] = Counter()
+"""What came back: (path, status, media type)."""
+OWN = (checks.envelope, checks.explained, checks.stream)
+SETTINGS = hypothesis.settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    database=None,
+    phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
+
+
+def _schema(file: str) -> BaseSchema:
+    schema = schemathesis.openapi.from_dict(bundle(file))
+    schema.config.seed = SEED
+    schema.config.max_stream_events = 1_000_000  # it leaves a stream after a hundred
+    schema.config.checks.negative_data_rejection.expected_statuses = REJECTIONS
+    schema.config.checks.positive_data_acceptance.enabled = False
+    return schema
+
+
+def _run(case: Case[Any], pool: Pool) -> None:
+    url = pool.get("fuzzed").url
+    assert case.meta is not None
+    systematic = case.meta.phase.name is TestPhase.COVERAGE
+    if systematic and EXAMPLES < ALL and zlib.crc32(repr(case.body).encode()) % 4:
+        return
+    if isinstance(case.body, dict) and case.body.get("stream") in (None, False):
+        # Streams are rare among random bodies; a valid one stays valid, an invalid one invalid.
+        case.body["stream"] = len(str(case.body)) % 2 == 1
+    response = case.call_and_validate(
+        base_url=url, headers={"Authorization": f"Bearer {KEYS['ops']}"}, timeout=60
+    )
+    media = response.headers.get("content-type", ["none"])[0].partition(";")[0]
+    SEEN[case.operation.path, response.status_code, media] += 1
+
+
+@_schema("chat_completions").parametrize()
+@SETTINGS
+def test_chat_completions(case: Case[Any], pool: Pool) -> None:
+    """POST /v1/chat/completions."""
+    _run(case, pool)
+
+
+@_schema("completions").parametrize()
+@SETTINGS
+def test_completions(case: Case[Any], pool: Pool) -> None:
+    """POST /v1/completions."""
+    _run(case, pool)
+
+
+@_schema("models").parametrize()
+@SETTINGS
+def test_models(case: Case[Any], pool: Pool) -> None:
+    """GET /v1/models, GET /v1/models/{model}."""
+    _run(case, pool)
+
+
+@_schema("operations").parametrize()
+@SETTINGS
+def test_operations(case: Case[Any], pool: Pool) -> None:
+    """GET /health, /metrics, /openapi.json, /docs."""
+    _run(case, pool)
+
+
+def test_afterwards(pool: Pool) -> None:
+    """The fuzzed server has lost nothing and still answers; the fuzzer saw every kind of reply."""
+    for path in PATHS.values():
+        for kind in (
+            (200, "application/json"),
+            (200, "text/event-stream"),
+            (400, "application/json"),
+        ):
+            assert SEEN[path, *kind] >= 3, f"{path} {kind}: {SEEN}"
+    server = pool.get("fuzzed")
+    server.until_idle()
+    assert server.http.get("/health").json() == {"status": "ok"}
+
+
+def test_our_checks_run() -> None:
+    """They are registered, beside those of Schemathesis."""
+    names = CHECKS.get_all_names()
+    assert {check.__name__ for check in OWN} < set(names)
+    assert {"response_schema_conformance", "ignored_auth", "unsupported_method"} < set(names)

@@ -1,0 +1,90 @@
+"""Buffered equals streamed: text, finish and stop reasons, and usage, for a matrix of requests.
+
+The replies of both modes come through one accumulator (design.md section 1), so any difference here
+is a second path that somebody has opened.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from conformance import profiles
+from conformance.cases import comparable
+from conformance.replies import send
+from conformance.server import Server
+
+PROMPTS: dict[str, tuple[dict[str, Any], ...]] = {
+    "chat": (
+        {"messages": [{"role": "user", "content": "hello"}]},
+        {"messages": [{"role": "system", "content": "S"}, {"role": "user", "content": "D145"}]},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": "CONTROL-TEXT"}]}]},
+    ),
+    "completions": (
+        {"prompt": "hello"},
+        {"prompt": ["one", "D144", ""]},
+        {"prompt": [[100, 200, 300], [400]]},
+    ),
+}
+LIMITS: tuple[dict[str, Any], ...] = ({}, {"max_tokens": 1}, {"max_tokens": 4}, {"max_tokens": 200})
+CHOICES: tuple[dict[str, Any], ...] = ({}, {"n": 3})
+STOPS: tuple[dict[str, Any], ...] = (
+    {},
+    {"stop": "here, f"},
+    {"stop": ["sun", "zzz"]},
+    {"stop_token_ids": [28]},
+    {"min_tokens": 1, "stop": "H"},
+)
+EXTRAS: dict[str, tuple[dict[str, Any], ...]] = {
+    "chat": ({}, {"ignore_eos": True, "max_tokens": 30}),
+    "completions": ({}, {"echo": True}, {"echo": True, "max_tokens": 0}),
+}
+REQUESTS = [
+    (route, {**prompt, **limit, **choices, **stops, **extra})
+    for route in PROMPTS
+    for prompt, limit, choices, stops, extra in itertools.product(
+        PROMPTS[route], LIMITS, CHOICES, STOPS, EXTRAS[route]
+    )
+]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_scripted(scripted: Server, part: int) -> None:
+    """Every combination, on scripted text."""
+    for route, body in REQUESTS[part::4]:
+        _compare(scripted, route, body)
+
+
+def test_embedded(embedded: Server) -> None:
+    """Seeded and greedy text of the model."""
+    for route, prompt in (
+        ("chat", {"messages": [{"role": "user", "content": "Write a line with an emoji: é 😀"}]}),
+        ("completions", {"prompt": "The quick brown"}),
+    ):
+        for sampling in ({"temperature": 0}, {"temperature": 1.5, "seed": 11, "n": 2}):
+            _compare(embedded, route, {**prompt, **sampling, "max_tokens": 5, "stop": [" the"]})
+
+
+def test_errors(scripted: Server) -> None:
+    """A request that is refused is refused the same way, before any stream begins."""
+    for route, body in (
+        ("chat", {"messages": []}),
+        ("chat", {"messages": [{"role": "user", "content": "x"}], "max_tokens": 9000}),
+        ("completions", {"prompt": [[99999]]}),
+        ("completions", {"prompt": "x", "best_of": 2}),
+    ):
+        _compare(scripted, route, body)
+
+
+def _compare(server: Server, route: str, body: dict[str, Any]) -> None:
+    streamed = {**body, "stream": True, "stream_options": {"include_usage": True}}
+    whole = comparable(send(server.http, route, body))
+    assert comparable(send(server.http, route, streamed)) == whole, body
+
+
+def test_the_matrix_is_not_trivial() -> None:
+    """It has requests of both routes, and the script has the texts that it asks for."""
+    assert len(REQUESTS) == 240 + 360
+    assert "here, f" in profiles.ANSWER and "sun" in profiles.ANSWER
