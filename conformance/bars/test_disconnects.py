@@ -79,8 +79,8 @@ def _storm(name: str, count: int, prompt: int, output: int, *options: str) -> No
         ("pages free", f"{numbers['free_pages']} of {numbers['total_pages']}"),
         ("preemptions", str(numbers["preemptions"])),
         *(
-            (f"resident {part}", " -> ".join(f"{size[part] / 2**20:.1f} MiB" for size in sizes))
-            for part in sizes[0]
+            (f"resident {who}", " -> ".join(f"{size[who] / 2**20:.1f} MiB" for size in sizes))
+            for who in sizes[0]
         ),
         ("SIGTERM to exit 0", f"{stopped:.1f} s"),
     ]
@@ -88,8 +88,8 @@ def _storm(name: str, count: int, prompt: int, output: int, *options: str) -> No
     assert numbers["failed"] == 0 and "error" not in outcomes, outcomes
     assert outcomes["whole"] >= count // 10 and outcomes["dropped"] >= count // 10, outcomes
     if count >= 500:
-        for part in sizes[0]:
-            assert sizes[3][part] <= sizes[1][part] * GROWTH + SLACK, f"{part} grows: {sizes}"
+        for who in sizes[0]:
+            assert sizes[3][who] <= sizes[1][who] * GROWTH + SLACK, f"{who} grows: {sizes}"
 
 
 def _touch_every_page(server: Server) -> None:
