@@ -23,6 +23,7 @@ from engine.core.runner import EngineSettings
 from engine.errors import StartupError
 from engine.model.checkpoint import locate, model_name
 from engine.model.defaults import sampling_defaults
+from engine.model.shape import Shape
 from engine.service import Limits, Service
 from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
@@ -75,6 +76,7 @@ def load(config: Config) -> tuple[ProcessClient, Service]:
     client = ProcessClient(settings)
     try:
         if config.scripted is None:
+            Shape.load(path)  # an unknown architecture is told before what else is wrong
             tokenizer = Tokenizer.load(path)
         template = ChatTemplate.load(path, tokenizer)
         defaults_source = sampling_defaults(path)
