@@ -17,8 +17,8 @@ from adapters import sse
 from adapters.call import Call
 from adapters.decode import given
 from adapters.envelope import openai_body
-from engine.accumulate import accumulate
-from engine.errors import GenerationFailed
+from engine.accumulate import accumulate, check_end
+from engine.errors import GenerationFailed, RequestError
 from engine.generation import Generation
 from engine.types import (
     FinishCause,
@@ -225,8 +225,7 @@ class ChunkEncoder:
         return self._splice(index, to_json({**members, "finish_reason": None})[1:-1])
 
     def _finish(self, index: int, end: Finished) -> bytes:
-        if end.cause not in FINISH_REASONS:
-            raise GenerationFailed(end.error or "the generation was stopped")
+        check_end(end)
         self._reply.finish(end)
         self._open -= 1
         reason = {"finish_reason": FINISH_REASONS[end.cause], "stop_reason": end.stop}
@@ -289,7 +288,7 @@ async def guarded(events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, 
         async for item in events:
             yield item
     except Exception as error:  # the status is already sent
-        if not isinstance(error, GenerationFailed):
+        if not isinstance(error, GenerationFailed | RequestError):
             log.exception("a stream failed")
         yield sse.data(openai_body(error))
     finally:

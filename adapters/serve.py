@@ -24,6 +24,7 @@ from engine.errors import StartupError
 from engine.messages import TokenizerFacts
 from engine.model.checkpoint import locate, model_name
 from engine.model.defaults import sampling_defaults
+from engine.model.shape import Shape
 from engine.prepare import Preparer
 from engine.service import Limits, Service
 from engine.text.template import ChatTemplate
@@ -77,6 +78,7 @@ def load(config: Config) -> tuple[ProcessClient, Service]:
     client = ProcessClient(settings)
     try:
         if config.scripted is None:
+            Shape.load(path)  # an unknown architecture is told before what else is wrong
             tokenizer = Tokenizer.load(path)
         template = ChatTemplate.load(path, tokenizer)
         defaults = sampling_defaults(path)

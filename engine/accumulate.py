@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from engine.errors import GenerationFailed
+from engine.errors import GenerationFailed, RequestError
 from engine.types import (
     FinishCause,
     Finished,
@@ -15,6 +15,16 @@ from engine.types import (
     TokenRecord,
     TokenScore,
 )
+
+
+def check_end(end: Finished) -> None:
+    """Raises GenerationFailed when a choice broke, RequestError when by the client's fault."""
+    if end.cause is FinishCause.DEAD_END:
+        raise RequestError(
+            f"{end.error}: the fields contradict each other", code="no_token_allowed"
+        )
+    if end.cause in (FinishCause.FAILED, FinishCause.CANCELLED):
+        raise GenerationFailed(end.error or "the generation was cancelled")
 
 
 class Accumulator:
@@ -36,8 +46,7 @@ class Accumulator:
         elif isinstance(event, PromptScored):
             self._prompt_scores += event.scores
         elif isinstance(event, Finished):
-            if event.cause in (FinishCause.FAILED, FinishCause.CANCELLED):
-                raise GenerationFailed(event.error or "the generation was cancelled")
+            check_end(event)
             self._finished = event
 
     def output(self) -> Output:

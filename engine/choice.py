@@ -22,6 +22,8 @@ from engine.types import (
     Usage,
 )
 
+BROKEN = (FinishCause.FAILED, FinishCause.CANCELLED, FinishCause.DEAD_END)
+
 
 @dataclass(frozen=True, slots=True)
 class ChoiceOptions:
@@ -132,7 +134,7 @@ class Choice:
     def _take_end(self, event: TokenEvent, events: list[SemanticEvent]) -> None:
         """End without a token: out of pages or time, only scores were wanted, or a failure."""
         assert event.cause is not None
-        if event.cause in (FinishCause.FAILED, FinishCause.CANCELLED):
+        if event.cause in BROKEN:
             self._end(event.cause, events, error=event.reason)
             return
         if event.cause is FinishCause.LIMIT:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from engine.choice import Choice
+from engine.choice import BROKEN, Choice
 from engine.client import EngineClient, TokenStream
 from engine.counters import Counters
 from engine.types import FinishCause, SemanticEvent, TextDelta
@@ -127,4 +127,4 @@ class SampledGeneration(Generation):
         self._running.discard(key)
         if cause is None:  # a stop string: the engine does not know yet
             self._client.cancel(key)
-        self._ended(failed=cause is FinishCause.FAILED)
+        self._ended(failed=cause in BROKEN)

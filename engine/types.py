@@ -270,6 +270,7 @@ class FinishCause(Enum):
     CONTEXT_FULL = "context_full"  # the window, or the pages, are used up
     CANCELLED = "cancelled"
     FAILED = "failed"
+    DEAD_END = "dead_end"  # the request's own limits leave no token: the client's fault
 
 
 @dataclass(frozen=True, slots=True)

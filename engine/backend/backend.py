@@ -19,6 +19,9 @@ Float32 = NDArray[np.float32]
 UInt32 = NDArray[np.uint32]
 UInt64 = NDArray[np.uint64]
 
+ALL_BANNED = "every token is banned"
+"""Why a row failed that the request itself left without a token."""
+
 Progress = Callable[[str], None]
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.backend.backend import Float32, ModelShape, StepPlan, StepResult
+from engine.backend.backend import ALL_BANNED, Float32, ModelShape, StepPlan, StepResult
 from engine.backend.scores import NO_CHANCE, score, wanted_score
 from engine.types import TokenScore
 
@@ -108,7 +108,7 @@ class Scripted:
             wanted = reply.token_ids[place] if place < len(reply.token_ids) else self.script.end_id
             token = self._allowed(plan, row, wanted)
             if token is None:
-                failed[row] = "every token is banned"
+                failed[row] = ALL_BANNED
                 continue
             tokens[row] = token
             if plan.logprob_top[row] >= 0:

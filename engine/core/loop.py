@@ -6,7 +6,7 @@ import logging
 import time
 from typing import Protocol
 
-from engine.backend.backend import Backend, StepResult
+from engine.backend.backend import ALL_BANNED, Backend, StepResult
 from engine.core.batch import build_plan
 from engine.core.masks import Constraints
 from engine.core.pages import PagePool
@@ -196,7 +196,9 @@ class EngineLoop:
     ) -> None:
         """Take a drawn token, and those that the grammar now forces."""
         if row in result.failed:
-            self._finish(sequence, FinishCause.FAILED, result.failed[row], message)
+            reason = result.failed[row]
+            cause = FinishCause.DEAD_END if reason == ALL_BANNED else FinishCause.FAILED
+            self._finish(sequence, cause, reason, message)
             return
         self._take(sequence, int(result.tokens[row]), result.scores.get(row), message)
         if sequence.request.logprobs is not None:  # forced tokens would have no score

@@ -79,11 +79,14 @@ def build_loop(
     backend.allocate(num_pages)
     backend.warm_up()
     read = tokenizer()
-    vocabulary = Vocabulary(read.json, facts.vocab_size, read.eos_ids)
+    try:
+        constraints = Constraints(Vocabulary(read.json, facts.vocab_size, read.eos_ids))
+    except ValueError as error:
+        raise StartupError(f"no grammar can be compiled over this vocabulary: {error}") from None
     loop = EngineLoop(
         backend,
         link,
-        Constraints(vocabulary),
+        constraints,
         num_pages=num_pages,
         max_sequences=settings.max_concurrency,
         max_batch_tokens=settings.max_batch_tokens,

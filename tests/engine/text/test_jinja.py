@@ -38,9 +38,7 @@ def test_what_chat_templates_use(source: str, expected: str) -> None:
 
 
 def test_today() -> None:
-    assert output("{{ strftime_now('%d %b %Y %j') }}") in {
-        datetime.now().strftime("%d %b %Y %j")
-    }
+    assert output("{{ strftime_now('%d %b %Y %j') }}") in {datetime.now().strftime("%d %b %Y %j")}
     assert re.fullmatch(r"\d\d:\d\d", output("{{ strftime_now('%H:%M') }}"))
 
 

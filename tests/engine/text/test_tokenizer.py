@@ -206,5 +206,3 @@ def test_malformed_configurations_are_startup_errors(declared: object, tmp_path:
 
 def test_ids_beyond_the_vocabulary_have_no_bytes(markup: Tokenizer) -> None:
     assert markup.token_bytes(markup.vocab_size) == markup.token_bytes(-1) == b""
-
-

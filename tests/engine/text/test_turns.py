@@ -36,9 +36,7 @@ D083: tuple[tuple[Role, str], ...] = (
         ),
     ],
 )
-def test_system_text_in_the_middle(
-    abilities: Abilities, expected: list[tuple[str, str]]
-) -> None:
+def test_system_text_in_the_middle(abilities: Abilities, expected: list[tuple[str, str]]) -> None:
     assert arranged(abilities, *D083) == expected
 
 
