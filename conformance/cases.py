@@ -266,6 +266,9 @@ class _Expectation:
     def on_other_text_than(self, step: int) -> None:
         assert self.reply.texts != self.before[step].texts, f"{self.where}: {self.reply.texts}"
 
+    def on_same_text_as(self, step: int) -> None:
+        self._equal(self.reply.texts, self.before[step].texts)
+
     def on_text_at(self, wanted: dict[str, int]) -> None:
         """Choice -> the step whose only text it has."""
         for index, step in wanted.items():
@@ -300,6 +303,11 @@ class _Expectation:
         for place, (entry, part) in enumerate(zip(found, wanted, strict=True)):
             _subset(part, entry, f"{self.where} logprob {place}")
 
+    def on_first_logprob(self, wanted: dict[str, Any]) -> None:
+        entries = self.reply.choices[0].logprobs
+        assert entries, f"{self.where}: no logprobs"
+        _subset(wanted, entries[0], self.where)
+
     def on_same_logprobs_as(self, step: int) -> None:
         mine, other = self.reply.choices[0].logprobs, self.before[step].choices[0].logprobs
         assert mine and other, f"{self.where}: no logprobs"
@@ -316,11 +324,11 @@ class _Expectation:
     def on_prompt_token_ids(self, wanted: list[int] | None) -> None:
         self._equal(self.reply.choices[0].prompt_token_ids, wanted)
 
-    def on_prompt_length(self, wanted: int) -> None:
-        """So many ids of prompt tokens, as many as usage counts."""
+    def on_prompt_ids_whole(self, wanted: bool) -> None:
+        """As many ids of prompt tokens as usage counts."""
         found = self.reply.choices[0].prompt_token_ids
         assert found is not None and self.reply.usage, f"{self.where}: no ids"
-        self._equal([len(found), self.reply.usage["prompt_tokens"]], [wanted, wanted])
+        self._equal(len(found), self.reply.usage["prompt_tokens"])
 
     def on_timestamps(self, wanted: int | None) -> None:
         """A time for each token; none goes back."""
@@ -335,6 +343,37 @@ class _Expectation:
         """The whole list, exactly."""
         for choice in self.reply.choices.values():
             self._equal(choice.prompt_logprobs, wanted)
+
+    def on_prompt_logprobs_whole(self, wanted: bool) -> None:
+        """One position for each prompt token; only the first is null."""
+        found = self.reply.choices[0].prompt_logprobs
+        assert found is not None and self.reply.usage, f"{self.where}: no prompt_logprobs"
+        places = [position is None for position in found]
+        self._equal(places, [True] + [False] * (self.reply.usage["prompt_tokens"] - 1))
+
+    def on_times_apart(self, wanted: float) -> None:
+        """So many seconds at least between the first and the last token."""
+        times = self.reply.choices[0].timestamps
+        assert times and times[-1] - times[0] >= wanted * 0.9, f"{self.where}: {times}"
+
+    def on_logprobs_start_as(self, step: int) -> None:
+        """The entries are the first ones of an earlier step."""
+        mine, other = self.reply.choices[0].logprobs, self.before[step].choices[0].logprobs
+        assert mine and other, f"{self.where}: no logprobs"
+        self._equal(mine, other[: len(mine)])
+
+    def on_finite(self, wanted: bool) -> None:
+        """Every log probability is a number that a model can give."""
+        for entry in self.reply.choices[0].logprobs or [{"logprob": None}]:
+            values = [entry["logprob"], *(top["logprob"] for top in entry["top_logprobs"])]
+            assert all(-200 < value <= 0 for value in values), f"{self.where}: {values}"
+            self._equal(values[1:], sorted(values[1:], reverse=True))
+
+    def on_choices(self, wanted: int) -> None:
+        self._equal(len(self.reply.choices), wanted)
+
+    def on_distinct(self, wanted: bool) -> None:
+        self._equal(len(set(self.reply.texts)) == len(self.reply.texts), wanted)
 
     def on_not_all_equal(self, wanted: bool) -> None:
         self._equal(len(set(self.reply.texts)) > 1, wanted)

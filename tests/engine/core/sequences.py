@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 import threading
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -64,8 +63,8 @@ def vocabulary() -> Vocabulary:
 
 def byte_ids(text: str) -> list[int]:
     """The token of each byte."""
-    alphabet = json.loads(vocabulary().json)["model"]["vocab"]
-    return [alphabet[byte_alphabet()[byte]] for byte in text.encode()]
+    places = {byte: _FIRST_BYTE + place for place, byte in enumerate(byte_alphabet().values())}
+    return [places[byte] for byte in text.encode()]
 
 
 def text_of(tokens: Sequence[int]) -> str:

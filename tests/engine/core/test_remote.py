@@ -29,6 +29,7 @@ def test_drain_takes_everything_and_waits_only_when_told() -> None:
 def test_requests_and_messages_cross_the_pipe_whole() -> None:
     ours, theirs = multiprocessing.Pipe()
     link = PipeLink(theirs)
+    link.start()
     asked = request([5, 6], stop_ids=(7,), tenant="t", logit_bias={3: 1.0})
     ours.send(asked)
     assert link.receive(wait=True) == [asked]
@@ -39,6 +40,7 @@ def test_requests_and_messages_cross_the_pipe_whole() -> None:
 def test_waking_ends_a_waiting_receive_and_means_nothing_else() -> None:
     _, theirs = multiprocessing.Pipe()
     link = PipeLink(theirs)
+    link.start()
     waker = threading.Timer(0.01, link.wake)
     waker.start()
     assert link.receive(wait=True) == [WAKE]
@@ -49,6 +51,7 @@ def test_waking_ends_a_waiting_receive_and_means_nothing_else() -> None:
 def test_a_closed_pipe_is_a_stop() -> None:
     ours, theirs = multiprocessing.Pipe()
     link = PipeLink(theirs)
+    link.start()
     ours.close()
     assert link.receive(wait=True) == [None]
 

@@ -63,3 +63,83 @@ def test_seen_tokens_grow_beyond_their_first_room() -> None:
     assert sorted(ids.tolist()) == list(range(200))
     assert set(counts.tolist()) == {2}
     assert ids.tolist()[:2] == [3, 5]
+
+
+def bias_after(output: list[int], **options: object) -> dict[int, float]:
+    """What is added to each logit after an output; values of one token add up."""
+    one = Sequence(request([4, 5], **options))
+    for token in output:
+        one.append(token)
+    added: dict[int, float] = {}
+    ids, values = one.bias()
+    for token, value in zip(ids.tolist(), values.tolist(), strict=True):
+        added[token] = added.get(token, 0.0) + value
+    return added
+
+
+@pytest.mark.parametrize(
+    ("output", "banned"),
+    [
+        ([], {30}),
+        ([10], {30, 11}),
+        ([10, 11], {30, 12}),
+        ([11], {30}),
+        ([4], {30}),
+        ([10, 11, 10], {30, 11}),
+        ([9, 10, 11], {30, 12}),
+    ],
+    ids=str,
+)
+def test_the_last_token_of_a_bad_word_is_banned_once_the_others_have_come(
+    output: list[int], banned: set[int]
+) -> None:
+    words = ((10, 11), (10, 11, 12), (30,), (5, 60))  # 5 is in the prompt: not generated
+    added = bias_after(output, bad_words=words)
+    assert added == dict.fromkeys(banned, float("-inf"))
+
+
+def test_a_bad_word_after_words_of_its_prompt_counts_output_alone() -> None:
+    assert bias_after([5], bad_words=((5, 60),)) == {60: float("-inf")}
+
+
+def test_repeat_penalties_count_prompt_and_output_and_add_to_a_bias() -> None:
+    options = {"dry_multiplier": 2.0, "dry_base": 3.0, "dry_allowed_length": 2}
+    assert bias_after([4, 5, 9, 4, 5], **options) == {4: -2.0, 9: -2.0}
+    breaking = options | {"dry_breakers": frozenset({5})}
+    assert bias_after([4, 5, 9, 4, 5], **breaking) == {}
+    both = options | {"lz_penalty": 1.0, "logit_bias": {9: 0.5, 77: 1.0}}
+    added = bias_after([4, 5, 9, 4, 5], **both)
+    assert added == {4: -4.0, 9: -3.5, 77: 1.0}
+
+
+def test_a_bias_is_the_same_columns_until_something_counts_tokens() -> None:
+    one = Sequence(request([4], logit_bias={7: 1.0}))
+    assert one.bias() is one.bias()
+
+
+@pytest.mark.parametrize(
+    ("computed", "scored", "count", "expected"),
+    [
+        (0, 1, 2, (1, 3)), (2, 3, 2, (3, 5)), (4, 5, 1, (5, 5)), (0, 3, 2, (3, 3)),
+        (0, 3, 5, (3, 5)),
+    ],
+)  # fmt: skip
+def test_prompt_tokens_are_scored_once_by_the_row_before_them(
+    computed: int, scored: int, count: int, expected: tuple[int, int]
+) -> None:
+    one = Sequence(request([4, 5, 6, 7, 8], prompt_top=1))
+    one.computed, one.scored = computed, scored
+    assert one.to_score(count) == expected
+    assert not one.reads_cache
+    plain = Sequence(request([4, 5, 6, 7, 8]))
+    assert plain.to_score(5) == (0, 0) and plain.reads_cache
+
+
+def test_a_few_forced_tokens_are_no_prefill() -> None:
+    one = Sequence(request([4, 5]))
+    one.computed = 2
+    for token in range(64):
+        one.append(token)
+    assert (one.remaining, one.in_prefill) == (64, False)
+    one.append(1)
+    assert one.in_prefill
