@@ -59,7 +59,7 @@ def full(session: nox.Session) -> Environment:
 @nox.session
 def serve(session: nox.Session) -> None:
     """Run the server; options after `--`, as in `nox -s serve -- --port 8001`."""
-    serving(session).python("-m", "adapters.serve", *session.posargs)
+    serving(session).python("-m", "adapters", *session.posargs)
 
 
 @nox.session

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from pydantic import BaseModel
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -26,6 +27,15 @@ from engine.service import Service
 from generated.routes import ROUTES, Route
 
 log = logging.getLogger("heliograph.api")
+
+
+class _AnyPath(PathConvertor):
+    """The rest of a path, line breaks included: a model's name may hold anything."""
+
+    regex = r"[\s\S]*"
+
+
+register_url_convertor("path", _AnyPath())
 
 Handler = Callable[[Call], Awaitable[Response]]
 

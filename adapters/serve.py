@@ -1,4 +1,4 @@
-"""`python -m adapters.serve`: from the configuration to a listening server, and back down."""
+"""`python -m adapters`: from the configuration to a listening server, and back down."""
 
 from __future__ import annotations
 
@@ -183,7 +183,3 @@ class _Server(uvicorn.Server):
             await asyncio.wait_for(self._service.idle.wait(), self._drain_seconds)
         self._service.client.abort("the server is stopping")
         self.should_exit = True
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -32,7 +32,7 @@ _READY = re.compile(r"^ready: .* at (http://\S+) ")
 
 
 class Server:
-    """`python -m adapters.serve` on a free port, as a context manager.
+    """`python -m adapters` on a free port, as a context manager.
 
     Leaving the context sends SIGTERM and expects exit status 0; a test that ends the process itself
     calls `stop` or `wait` and looks at the status.
@@ -46,7 +46,7 @@ class Server:
         self._ready = threading.Event()
 
     def __enter__(self) -> Server:
-        command = [sys.executable, "-m", "adapters.serve", "--port", "0", *self.options]
+        command = [sys.executable, "-m", "adapters", "--port", "0", *self.options]
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("HELIOGRAPH_")}
         self._process = subprocess.Popen(
             command, cwd=ROOT, env=inherited, stderr=subprocess.PIPE, text=True, errors="replace"

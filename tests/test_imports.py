@@ -90,6 +90,7 @@ TABLE: dict[str, Row] = {
         ("engine.backend.scripted", "engine.text", "engine.errors"), EVERY_DEVICE_LIBRARY
     ),
     "adapters.serve": Row(("engine", "adapters", "generated.routes"), EVERY_DEVICE_LIBRARY),
+    "adapters.__main__": Row(("adapters.serve",), EVERY_DEVICE_LIBRARY),
     "conformance": Row(("conformance",)),
 }  # fmt: skip
 
