@@ -112,7 +112,7 @@ def _refused_field(
     for step in location:
         if not isinstance(step, str):
             continue
-        fields = [item.model_fields[step] for item in candidates if step in item.model_fields]
+        fields = [field for item in candidates if (field := _field(item, step)) is not None]
         if not fields:  # a union tag or a class name, which narrows nothing that matters here
             named = [item for item in candidates if item.__name__ == step]
             candidates = named or candidates
@@ -123,6 +123,12 @@ def _refused_field(
                 return step, field
         candidates = [item for field in fields for item in _models(field.annotation)]
     return None
+
+
+def _field(model: type[BaseModel], name: str) -> FieldInfo | None:
+    """A model's field by its name on the wire, which is the alias where there is one."""
+    fields = model.model_fields
+    return next((item for key, item in fields.items() if name == (item.alias or key)), None)
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -20,6 +20,15 @@ ANSWER = "Hello there, friend. The sun is up."
 """What the scripted servers say to any prompt that no case claims."""
 
 
+MODEL = ("--dtype", "fp32")
+"""What every server with the real model runs: the reference, whose bits hang on nothing else."""
+REAL = ("embedded", "tight")
+"""The profiles with the real model."""
+TIGHT_TOKENS = 768
+CLAMPED = 1.25
+"""The highest temperature of the profile tight."""
+
+
 def has_torch() -> bool:
     return find_spec("torch") is not None
 
@@ -33,7 +42,10 @@ def write_script(path: Path, replies: Iterable[dict[str, Any]]) -> Path:
 def options(profile: str, folder: Path, replies: Iterable[dict[str, Any]]) -> list[str]:
     """The options of a named server. `folder` is scratch space of its own."""
     if profile == "embedded":
-        return ["--dtype", "fp32", "--max-context", "4096", "--kv-tokens", "32768"]
+        return [*MODEL, "--max-context", "4096", "--kv-tokens", "32768"]
+    if profile == "tight":
+        ranges = ["--sampling-ranges", f"temperature=0:{CLAMPED}"]
+        return [*MODEL, "--max-context", "512", "--kv-tokens", str(TIGHT_TOKENS), *ranges]
     script = ["--scripted", str(write_script(folder / "script.json", replies))]
     names = [part for alias in ALIASES for part in ("--alias", alias)]
     context = ["--max-context", str(CONTEXT)]

@@ -1,4 +1,5 @@
-"""Buffered equals streamed: text, finish and stop reasons, and usage, for a matrix of requests.
+"""Buffered equals streamed: text, finish and stop reasons, log probabilities, token ids and usage,
+for a matrix of requests.
 
 The replies of both modes come through one accumulator (design.md section 1), so any difference here
 is a second path that somebody has opened.
@@ -38,8 +39,13 @@ STOPS: tuple[dict[str, Any], ...] = (
     {"min_tokens": 1, "stop": "H"},
 )
 EXTRAS: dict[str, tuple[dict[str, Any], ...]] = {
-    "chat": ({}, {"ignore_eos": True, "max_tokens": 30}),
-    "completions": ({}, {"echo": True}, {"echo": True, "max_tokens": 0}),
+    "chat": ({}, {"ignore_eos": True, "max_tokens": 30}, {"logprobs": True, "top_logprobs": 1}),
+    "completions": (
+        {},
+        {"echo": True},
+        {"echo": True, "max_tokens": 0},
+        {"echo": True, "logprobs": 1, "return_token_ids": True},
+    ),
 }
 REQUESTS = [
     (route, {**prompt, **limit, **choices, **stops, **extra})
@@ -65,6 +71,10 @@ def test_embedded(embedded: Server) -> None:
     ):
         for sampling in ({"temperature": 0}, {"temperature": 1.5, "seed": 11, "n": 2}):
             _compare(embedded, route, {**prompt, **sampling, "max_tokens": 5, "stop": [" the"]})
+        scores = {"logprobs": True, "top_logprobs": 3} if route == "chat" else {"logprobs": 3}
+        _compare(embedded, route, {**prompt, **scores, "temperature": 1, "seed": 4, "max_tokens": 6})
+        pet = {"type": "object", "properties": {"pet": {"enum": ["cat", "dog"]}}, "required": ["pet"]}
+        _compare(embedded, route, {**prompt, "json_schema": pet, "seed": 3, "max_tokens": 20})
 
 
 def test_errors(scripted: Server) -> None:
@@ -86,5 +96,5 @@ def _compare(server: Server, route: str, body: dict[str, Any]) -> None:
 
 def test_the_matrix_is_not_trivial() -> None:
     """It has requests of both routes, and the script has the texts that it asks for."""
-    assert len(REQUESTS) == 240 + 360
+    assert len(REQUESTS) == 360 + 480
     assert "here, f" in profiles.ANSWER and "sun" in profiles.ANSWER

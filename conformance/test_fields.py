@@ -27,6 +27,15 @@ BASE: dict[str, dict[str, Any]] = {
     },
     "completions": {"prompt": "hello", "stream_options": {"include_usage": True}},
 }
+CONTAINERS: dict[str, Any] = {
+    "response_format.json_schema": {
+        "type": "json_schema",
+        "json_schema": {"name": "n", "schema": {"enum": ["Hello"], "type": "string"}},
+    },
+    "response_format": {"type": "json_object"},
+    "structured_outputs": {},
+}
+"""What a field needs around it besides `BASE`: by the longest path that it is below."""
 PROVEN = {pair for case in cases.load() for pair in case.proven()}
 
 
@@ -71,7 +80,7 @@ def test_every_disposition_is_tested() -> None:
 
 
 def _changes_nothing(field: spec.Field, values: list[Any], server: Server) -> None:
-    plain = cases.comparable(send(server.http, field.route, BASE[field.route]))
+    plain = cases.comparable(send(server.http, field.route, _base(field)))
     assert plain["status"] == 200
     for value in values:
         reply = send(server.http, field.route, _with(field, value))
@@ -95,9 +104,19 @@ def _nullable(field: spec.Field) -> bool:
     return any("null" in schema.get("type", []) for schema, _ in plain)
 
 
+def _base(field: spec.Field) -> dict[str, Any]:
+    """The base request, with what the field is below."""
+    body: dict[str, Any] = _copy(BASE[field.route])
+    found = next((path for path in CONTAINERS if field.path.startswith(f"{path}.")), None)
+    if found is not None:
+        body[found.split(".")[0]] = _copy(CONTAINERS[found])
+        body["max_tokens"] = 8
+    return body
+
+
 def _with(field: spec.Field, value: Any) -> dict[str, Any]:
     """The base request with the field set, wherever it is inside."""
-    body: dict[str, Any] = _copy(BASE[field.route])
+    body = _base(field)
     *way, name = field.path.split(".")
     here: Any = body
     for step in way:

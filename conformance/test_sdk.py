@@ -5,17 +5,44 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from typing import Any, Literal
 
 import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 from openai.types.chat import ChatCompletionMessageParam
+from openai.types.shared_params import ResponseFormatJSONSchema
+from pydantic import BaseModel
 
 from conformance.profiles import ALIASES, ANSWER, KEYS, Pool
 from conformance.replies import opened
 from conformance.server import Server
 
 HELLO: list[ChatCompletionMessageParam] = [{"role": "user", "content": "hello"}]
+
+
+class Step(BaseModel):
+    """Becomes a definition behind a reference."""
+
+    kind: Literal["add", "cut"]
+    amount: int
+
+
+class Plan(BaseModel):
+    """What the SDK's parse helper makes a schema of."""
+
+    steps: list[Step]
+    final: str
+
+
+def say(text: str) -> list[ChatCompletionMessageParam]:
+    """A conversation that a case's script claims."""
+    return [{"role": "user", "content": text}]
+
+
+def schema_format(schema: dict[str, Any]) -> ResponseFormatJSONSchema:
+    """`response_format` with a schema."""
+    return {"type": "json_schema", "json_schema": {"name": "s", "strict": True, "schema": schema}}
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +58,9 @@ def client(scripted: Server) -> Iterator[OpenAI]:
 
 @pytest.fixture(scope="module")
 def lenient(scripted: Server) -> Iterator[OpenAI]:
-    """For streamed completions only: the SDK has one type for answers and chunks, in which
-    finish_reason cannot be null, though the official API sends null until the end. The fuzzer holds
-    these chunks against our own spec."""
+    """For completions whose nulls the SDK's types lack, though the official API has them:
+    finish_reason until the end of a stream, and the first logprob of an echoed prompt. The fuzzer
+    holds these against our own spec."""
     with OpenAI(base_url=f"{scripted.url}/v1", api_key="any", max_retries=0) as sdk:
         yield sdk
 
@@ -128,11 +155,114 @@ def test_bad_request(client: OpenAI) -> None:
     assert caught.value.param == "temperature" and caught.value.type == "invalid_request_error"
     assert caught.value.request_id and caught.value.request_id.startswith("req_")
     with pytest.raises(openai.BadRequestError) as caught:
-        client.chat.completions.create(model="m", messages=HELLO, logprobs=True)
-    assert caught.value.param == "logprobs"
+        client.chat.completions.create(model="m", messages=HELLO, top_logprobs=3)
+    assert caught.value.param == "top_logprobs"
     with pytest.raises(openai.BadRequestError) as caught:
         client.completions.create(model="m", prompt=" word" * 9000)
     assert caught.value.code == "context_length_exceeded"
+
+
+def test_parse(client: OpenAI) -> None:
+    """D143: the parse helper gets its typed object, of nested models."""
+    answer = client.chat.completions.parse(model="m", messages=say("D143"), response_format=Plan)
+    assert answer.choices[0].finish_reason == "stop"
+    plan = answer.choices[0].message.parsed
+    assert plan == Plan(steps=[Step(kind="add", amount=2)], final="\u00e9 done")
+
+
+def test_parse_stream(client: OpenAI) -> None:
+    """The same by the streaming helper, with the log probabilities of every token."""
+    with client.chat.completions.stream(
+        model="m", messages=say("D143"), response_format=Plan, logprobs=True
+    ) as stream:
+        kinds = [event.type for event in stream]
+        final = stream.get_final_completion()
+    plan = final.choices[0].message.parsed
+    assert plan == Plan(steps=[Step(kind="add", amount=2)], final="\u00e9 done")
+    assert "logprobs.content.done" in kinds
+    entries = final.choices[0].logprobs
+    assert entries and entries.content
+    data = b"".join(bytes(entry.bytes or ()) for entry in entries.content)
+    assert data.decode() == final.choices[0].message.content
+
+
+def test_parse_model(embedded: Server) -> None:
+    """D143 on the model: what it writes is the typed object."""
+
+    class Pet(BaseModel):
+        kind: Literal["cat", "dog"]
+        age: Literal[1, 2, 3]
+
+    with OpenAI(base_url=f"{embedded.url}/v1", api_key="x") as sdk:
+        answer = sdk.chat.completions.parse(
+            model="m", messages=say("Invent a pet."), response_format=Pet, max_tokens=60, seed=1
+        )
+    assert answer.choices[0].finish_reason == "stop" and answer.choices[0].message.parsed
+
+
+def test_parse_cut(client: OpenAI) -> None:
+    """An answer that the limit cuts is the SDK's LengthFinishReasonError, not half an object."""
+    with pytest.raises(openai.LengthFinishReasonError):
+        client.chat.completions.parse(
+            model="m", messages=say("D143"), response_format=Plan, max_tokens=5
+        )
+
+
+def test_schema_errors(client: OpenAI) -> None:
+    """A keyword that cannot be enforced is BadRequestError with its name and place."""
+    for keyword, value in (("not", {"type": "string"}), ("uniqueItems", True), ("contains", {})):
+        schema = {"type": "object", "properties": {"x": {keyword: value}}}
+        with pytest.raises(openai.BadRequestError) as caught:
+            client.chat.completions.create(
+                model="m", messages=HELLO, response_format=schema_format(schema)
+            )
+        assert caught.value.param == "response_format.json_schema.schema"
+        assert f"'{keyword}'" in caught.value.message, caught.value.message
+        assert f"#/properties/x/{keyword}" in caught.value.message, caught.value.message
+        assert caught.value.code == "invalid_schema"
+
+
+def test_logprobs(client: OpenAI) -> None:
+    """The SDK's types hold the entries; those of a stream, joined, are those of the whole."""
+    asked: dict[str, Any] = {"model": "m", "messages": HELLO, "logprobs": True, "top_logprobs": 2}
+    answer = client.chat.completions.create(**asked)
+    logprobs = answer.choices[0].logprobs
+    assert logprobs and logprobs.content and logprobs.refusal is None
+    assert b"".join(bytes(e.bytes or ()) for e in logprobs.content).decode() == ANSWER
+    assert all(e.logprob == -0.25 and len(e.top_logprobs) == 2 for e in logprobs.content)
+    joined = []
+    for chunk in client.chat.completions.create(**asked, stream=True):
+        if chunk.choices[0].logprobs:
+            joined += chunk.choices[0].logprobs.content or []
+    assert [e.model_dump() for e in joined] == [e.model_dump() for e in logprobs.content]
+    plain = client.chat.completions.create(model="m", messages=HELLO)
+    assert plain.choices[0].logprobs is None
+
+
+def test_completions_logprobs(lenient: OpenAI) -> None:
+    """D153: echo with logprobs, whole and streamed; the harness's request without output.
+
+    Not strict: in the SDK's type, the first token's logprob cannot be null, which it has always
+    been in the official API.
+    """
+    asked: dict[str, Any] = {"model": "m", "prompt": [[35542, 33203], [55]], "echo": True}
+    asked |= {"logprobs": 1, "temperature": 0, "seed": 1234}
+    answer = lenient.completions.create(**asked, max_tokens=0)
+    first = answer.choices[0].logprobs
+    assert first and first.tokens == ["ABC", "DEF"] and first.text_offset == [0, 3]
+    assert first.model_dump()["token_logprobs"] == [None, -0.25]
+    assert [choice.index for choice in answer.choices] == [0, 1]
+    assert answer.usage and (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (3, 0)
+    whole = lenient.completions.create(**asked, max_tokens=2)
+    arrays = ("tokens", "token_logprobs", "top_logprobs", "text_offset")
+    joined: dict[int, dict[str, list[Any]]] = {i: {name: [] for name in arrays} for i in (0, 1)}
+    for chunk in lenient.completions.create(**asked, max_tokens=2, stream=True):
+        for choice in chunk.choices:
+            if choice.logprobs:
+                for name in arrays:
+                    joined[choice.index][name] += getattr(choice.logprobs, name)
+    for choice in whole.choices:
+        assert choice.logprobs and choice.logprobs.model_dump() == joined[choice.index]
 
 
 def test_unknown_route(client: OpenAI) -> None:

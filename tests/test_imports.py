@@ -24,21 +24,27 @@ EVERY_WEB_LIBRARY = frozenset({"pydantic", "pydantic_core", "fastapi", "starlett
 TEXT = ("engine.text", "engine.dialects", "engine.grammar")
 VOCABULARY = ("engine.types", "engine.errors", "engine.config")
 STEP = (
-    *VOCABULARY, "engine.grammar", "engine.backend.backend", "engine.core.scheduler",
-    "engine.core.sequence", "engine.core.pages", "engine.core.prefix", "engine.core.batch",
-    "engine.core.loop",
+    *VOCABULARY, "engine.messages", "engine.backend.backend", "engine.core.scheduler",
+    "engine.core.sequence", "engine.core.repeats", "engine.core.pages", "engine.core.prefix",
+    "engine.core.batch", "engine.core.masks", "engine.core.loop",
 )  # fmt: skip
 DEVICE = (*STEP, "engine.core", "engine.model", "engine.backend")
+MIDDLE_MODULES = (
+    "service", "prepare", "generation", "beam", "choice", "accumulate", "decide",
+)  # fmt: skip
 MIDDLE = (
-    *VOCABULARY, *TEXT, "engine.service", "engine.accumulate", "engine.decide", "engine.choice",
+    *VOCABULARY, *TEXT, *(f"engine.{name}" for name in MIDDLE_MODULES), "engine.messages",
     "engine.counters", "engine.client",
 )  # fmt: skip
 SHARED_ADAPTERS = tuple(
-    f"adapters.{name}" for name in ("call", "envelope", "sse", "body", "generation", "validation")
-)
+    f"adapters.{name}"
+    for name in (
+        "call", "envelope", "sse", "body", "decode", "generation", "logprobs", "validation",
+    )
+)  # fmt: skip
 FROM_ENGINE = (
-    "engine.types", "engine.errors", "engine.service", "engine.accumulate", "engine.decide",
-    "engine.counters",
+    "engine.types", "engine.errors", "engine.service", "engine.generation", "engine.accumulate",
+    "engine.decide", "engine.counters",
 )  # fmt: skip
 
 
@@ -62,27 +68,41 @@ def _stem(name: str) -> Row:
 
 _DEVICE_NEVER = EVERY_WEB_LIBRARY | {"triton", "flashinfer", "transformers"}
 _LIGHT_NEVER = EVERY_WEB_LIBRARY | EVERY_DEVICE_LIBRARY
+_TEXT_LIBRARIES = frozenset({"tokenizers", "jinja2"})
 _ADAPTER = Row((*FROM_ENGINE, "engine.config", *SHARED_ADAPTERS, "generated.shared"))
 
 # The row of a module is that of its longest prefix here.
 TABLE: dict[str, Row] = {
     "engine": Row((), stdlib_only=True),
     "engine.config": Row(("engine.types", "engine.errors"), stdlib_only=True),
+    "engine.messages": Row(("engine.types",), stdlib_only=True),
     **{name: Row((*VOCABULARY, *TEXT), _LIGHT_NEVER) for name in TEXT},
-    "engine.core": Row(STEP, _LIGHT_NEVER | {"tokenizers", "jinja2"}),
+    "engine.grammar": Row((*VOCABULARY, "engine.grammar"), _LIGHT_NEVER | _TEXT_LIBRARIES),
+    "engine.core": Row(STEP, _LIGHT_NEVER | _TEXT_LIBRARIES | {"llguidance"}),
+    "engine.core.masks": Row((*STEP, "engine.grammar"), _LIGHT_NEVER | _TEXT_LIBRARIES),
     "engine.core.runner": Row(DEVICE, _DEVICE_NEVER),
-    "engine.core.remote": Row(DEVICE, _LIGHT_NEVER),
+    "engine.core.remote": Row((*DEVICE, "engine.grammar.mask"), _LIGHT_NEVER),
     "engine.model": Row((*DEVICE, "engine.text.gguf_meta"), _DEVICE_NEVER),  # a file format
     "engine.backend": Row(DEVICE, _DEVICE_NEVER),
     "engine.backend.backend": Row(VOCABULARY, _LIGHT_NEVER),
-    "engine.backend.scripted": Row((*VOCABULARY, "engine.backend.backend"), _LIGHT_NEVER),
+    "engine.backend.scores": Row((*VOCABULARY, "engine.backend.backend"), _LIGHT_NEVER),
+    "engine.backend.scripted": Row(
+        (*VOCABULARY, "engine.backend.backend", "engine.backend.scores"), _LIGHT_NEVER
+    ),
     "engine.backend.cuda": Row(DEVICE, EVERY_WEB_LIBRARY),
     "engine.backend.kernels": Row(DEVICE, EVERY_WEB_LIBRARY),
-    **{f"engine.{name}": Row(MIDDLE, _LIGHT_NEVER) for name in ("service", "decide", "choice")},
-    "engine.accumulate": Row(MIDDLE, _LIGHT_NEVER),
+    **{f"engine.{name}": Row(MIDDLE, _LIGHT_NEVER) for name in MIDDLE_MODULES},
     "engine.client": Row((*MIDDLE, "engine.core"), _LIGHT_NEVER),
     "adapters": Row(_ADAPTER.may, EVERY_DEVICE_LIBRARY),
     **{f"adapters.{stem}": _stem(stem) for stem in STEMS},
+    "adapters.decode": Row(
+        ("engine.types", "engine.errors", "adapters.call", "generated.shared"),
+        EVERY_DEVICE_LIBRARY,
+    ),
+    "adapters.logprobs": Row(
+        ("engine.types", "engine.text.tokenizer"), _LIGHT_NEVER  # the tokenizer: for its type
+    ),
+    "adapters.http": Row((), EVERY_DEVICE_LIBRARY),
     "adapters.app": Row(
         (*_ADAPTER.may, "adapters", "generated.routes"), EVERY_DEVICE_LIBRARY
     ),
@@ -162,6 +182,19 @@ def test_a_module_imports_what_its_row_allows(module: str) -> None:
         ("engine.core.scheduler", "from engine.backend.reference import TorchReference"),
         ("engine.core.loop", "from ..backend import scripted"),
         ("engine.core.pages", "import torch"),
+        ("engine.core.loop", "from engine.grammar.pool import MatcherPool"),
+        ("engine.core.sequence", "import llguidance"),
+        ("engine.core.masks", "from engine.text.tokenizer import Tokenizer"),
+        ("engine.core.repeats", "from engine.grammar import mask"),
+        ("engine.messages", "import numpy"),
+        ("engine.messages", "from engine.errors import RequestError"),
+        ("engine.prepare", "from engine.core.loop import EngineLoop"),
+        ("engine.prepare", "import torch"),
+        ("engine.beam", "from engine.core.scheduler import Scheduler"),
+        ("engine.grammar.pool", "from engine.text.tokenizer import Tokenizer"),
+        ("engine.grammar.pool", "import tokenizers"),
+        ("engine.grammar.pool", "from engine.core.masks import Constraints"),
+        ("engine.backend.scores", "import torch"),
         ("engine.core.remote", "import torch"),
         ("engine.core.new", "from engine.core.runner import EngineSettings"),
         ("engine.core.runner", "import fastapi"),
@@ -183,6 +216,13 @@ def test_a_module_imports_what_its_row_allows(module: str) -> None:
         ("adapters.models", "import torch"),
         ("adapters.models", "from adapters.app import build_app"),
         ("adapters.generation", "from adapters import completions"),
+        ("adapters.decode", "from adapters import generation"),
+        ("adapters.decode", "from engine.service import Service"),
+        ("adapters.decode", "from generated.completions import CompletionRequest"),
+        ("adapters.logprobs", "from engine.text.template import ChatTemplate"),
+        ("adapters.logprobs", "import pydantic"),
+        ("adapters.logprobs", "from adapters import decode"),
+        ("adapters.http", "from adapters import app"),
         ("adapters.generation", "from generated.completions import Completion"),
         ("adapters.app", "from engine.client import ProcessClient"),
         ("adapters.serve", "import torch"),
@@ -202,6 +242,8 @@ def test_the_table_forbids(module: str, source: str) -> None:
         ("engine.core.loop", "from .scheduler import Scheduler\nimport numpy as np"),
         ("engine.core.runner", "def f():\n    from engine.backend.reference import X"),
         ("engine.backend.kernels", "import triton"),
+        ("engine.core.masks", "import numpy\nfrom engine.grammar.pool import MatcherPool"),
+        ("adapters.logprobs", "from engine.text.tokenizer import Tokenizer"),
         ("adapters.completions", "from adapters import sse\nfrom generated.completions import X"),
         ("adapters.new_shared", "import pydantic"),
         ("conformance.clients", "import openai\nfrom conformance import server"),

@@ -27,15 +27,38 @@ class Reason:
         )
 
 
+CONSTRAINTS = (
+    "response_format", "structured_outputs", "guided_", "json_schema", "regex", "grammar"
+)  # fmt: skip
 REASONS = (
     Reason(
         "the window is the model's", ("messages", "prompt", "max_tokens", "max_completion_tokens"),
         code="context_length_exceeded",
     ),
-    Reason("the vocabulary is the model's", ("prompt", "stop_token_ids", "logit_bias"),
-           message="outside the vocabulary"),
+    Reason(
+        "the vocabulary is the model's",
+        ("prompt", "stop_token_ids", "stop_token_sequences", "logit_bias", "allowed_token_ids",
+         "logprob_token_ids"),
+        message="outside the vocabulary",
+    ),
     Reason("a sum over a list", ("stop",), message="longer than 4096 bytes"),
-    Reason("two fields exclude each other", ("stop_token_ids",), message="cannot be combined"),
+    Reason("a sum over two lists", ("stop_token_sequences",), message="more than 16 together"),
+    Reason("two fields exclude each other", ("stop_token_ids", "stop_token_sequences"),
+           message="cannot be combined"),
+    Reason("two fields exclude each other", ("ignore_eos",), message="cannot be combined"),
+    Reason("two fields exclude each other", ("prompt_logprobs",), message="cannot be streamed"),
+    Reason("two fields exclude each other", ("stream",), message="beam search cannot be streamed"),
+    Reason("two fields exclude each other", ("use_beam_search", "num_beams"),
+           message="beam search takes no"),
+    Reason("one form at a time", CONSTRAINTS, message="cannot be combined"),
+    Reason("the width is that of other fields", ("num_beams",), message="beams are searched"),
+    Reason("two fields must agree", ("n",), message="beams"),
+    Reason("one field needs another", ("top_logprobs", "logprob_token_ids"), message="needs logprobs"),
+    Reason("two members must agree", ("repetition_detection.",), message="more than max_pattern_size"),
+    Reason("two members must agree", ("repetition_detection.",), message="at least 2"),
+    Reason("a schema is more than JSON Schema can say", CONSTRAINTS, code="invalid_schema"),
+    Reason("a grammar has a syntax", CONSTRAINTS, code="invalid_grammar"),
+    Reason("fields can leave no token", ("",), code="no_token_allowed"),
     Reason("two fields must agree", ("best_of",), message="must equal n"),
     Reason("two fields must agree", ("min_tokens",), message="more than the output limit"),
     Reason("prompts times n against the places of this server", ("n",), message="places"),

@@ -47,7 +47,11 @@ fields = st.sampled_from(
      "repetition_penalty", "logit_bias", "min_tokens", "ignore_eos", "max_tokens",
      "max_completion_tokens", "echo", "best_of", "tools", "tool_choice", "response_format",
      "logprobs", "chat_template_kwargs", "add_generation_prompt", "continue_final_message",
-     "cache_salt", "user", "metadata", "__proto__", "__class__", "\ud800", ""]
+     "cache_salt", "user", "metadata", "__proto__", "__class__", "\ud800", "",
+     "top_logprobs", "prompt_logprobs", "logprob_token_ids", "return_token_ids", "bad_words",
+     "allowed_token_ids", "stop_token_sequences", "dry_multiplier", "dry_sequence_breakers",
+     "lz_penalty", "top_n_sigma", "repetition_detection", "structured_outputs", "guided_json",
+     "json_schema", "regex", "grammar", "guided_choice", "num_beams", "options", "max_time_ms"]
 )  # fmt: skip
 bodies = st.dictionaries(fields, values, max_size=6)
 _BASE: dict[str, Any] = {

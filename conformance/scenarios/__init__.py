@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conformance.scenarios import admission, encodings, engine, lifecycle, streams, wire
+from conformance.scenarios import (
+    admission,
+    encodings,
+    engine,
+    lifecycle,
+    sampling,
+    streams,
+    wire,
+)
 
 FUNCTIONS: dict[str, Callable[[Any, Any], None]] = {
     function.__name__: function
-    for module in (admission, encodings, engine, lifecycle, streams, wire)
+    for module in (admission, encodings, engine, lifecycle, sampling, streams, wire)
     for function in module.SCENARIOS
 }

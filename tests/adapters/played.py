@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any, cast
 
-from engine.service import Generation
-from engine.types import FinishCause, Finished, SemanticEvent, Started, TextDelta, Usage
+from adapters.generation import Reply
+from engine.generation import Generation
+from engine.types import (
+    FinishCause,
+    Finished,
+    PromptScored,
+    SemanticEvent,
+    Started,
+    TextDelta,
+    TokenRecord,
+    TokenScore,
+    Usage,
+)
 
 Batch = list[tuple[int, SemanticEvent]]
 
@@ -15,30 +26,54 @@ Batch = list[tuple[int, SemanticEvent]]
 class Played:
     """Stands in for a `Generation`."""
 
-    def __init__(self, *batches: Batch) -> None:
+    def __init__(self, batches: Sequence[Batch], prompts: list[tuple[int, ...]]) -> None:
         self._batches = batches
+        self.prompts = prompts
 
     async def batches(self) -> AsyncIterator[Batch]:
         for batch in self._batches:
             yield batch
 
 
-def played(*batches: Batch) -> Generation:
-    return cast(Generation, Played(*batches))
+def played(*batches: Batch, prompts: Sequence[tuple[int, ...]] = ()) -> Generation:
+    return cast(Generation, Played(batches, list(prompts)))
+
+
+def reply_of(
+    kind: str, n: int = 1, *, reasoning: bool = False, ids: bool = False, times: bool = False
+) -> Reply:
+    head: dict[str, object] = {
+        "id": "id-1", "object": kind, "created": 1, "model": "first", "system_fingerprint": "fp_1",
+    }  # fmt: skip
+    return Reply(head, n, reasoning, shows_ids=ids, shows_times=times)
 
 
 def started(index: int = 0) -> tuple[int, SemanticEvent]:
     return index, Started(Usage(5, 0, 1))
 
 
-def text(content: str, index: int = 0, output: int = 2) -> tuple[int, SemanticEvent]:
-    return index, TextDelta(content, Usage(5, 0, output))
+def text(
+    content: str,
+    index: int = 0,
+    output: int = 2,
+    records: Sequence[TokenRecord] = (),
+    echoed: int = 0,
+) -> tuple[int, SemanticEvent]:
+    return index, TextDelta(content, Usage(5, 0, output), tuple(records), echoed)
+
+
+def scored(*scores: TokenScore | None, index: int = 0) -> tuple[int, SemanticEvent]:
+    return index, PromptScored(scores, Usage(5, 0, 0))
 
 
 def finished(
     cause: FinishCause = FinishCause.END, index: int = 0, stop: str | int | None = None
 ) -> tuple[int, SemanticEvent]:
-    return index, Finished(cause, Usage(5, 0, 3), stop)
+    return index, ended(cause, stop, Usage(5, 0, 3))
+
+
+def ended(cause: FinishCause, stop: str | int | None, usage: Usage) -> Finished:
+    return Finished(cause, usage, stop, first_token=0.25, decode=0.5)
 
 
 async def payloads(stream: AsyncGenerator[bytes, None]) -> list[Any]:

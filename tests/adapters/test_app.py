@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 from adapters import models
 from adapters.app import build_app
 from adapters.auth import Keys
+from engine.client import TokenEvent
 from engine.config import Config
 from engine.types import FinishCause
 from generated.routes import ROUTES, Route
@@ -149,8 +150,8 @@ async def test_a_draining_server_takes_no_requests_but_ends_those_it_has() -> No
     assert int(refused.headers["retry-after"]) >= 1
     assert (await call(app, "GET", "/v1/models")).status == 200
     key = client.requests[0].key
-    client.push((key, 65, 0, None, None))
-    client.push((key, client.requests[0].eos_ids[0], None, FinishCause.END, None))
+    client.push(TokenEvent(key, 65, 0))
+    client.push(TokenEvent(key, client.requests[0].eos_ids[0], cause=FinishCause.END))
     await task
     assert running.events[-1] == "[DONE]" and service.idle.is_set()
 
@@ -185,7 +186,7 @@ async def test_an_unknown_exception_mid_stream_is_logged_for_the_operator(
     def broken(*_: object) -> bytes:
         raise KeyError("secret of the server")
 
-    monkeypatch.setattr("adapters.generation._finish", broken)
+    monkeypatch.setattr("adapters.generation.ChunkEncoder._finish", broken)
     async with app_serving("ok") as (app, _):
         answer = await call(app, "POST", CHAT, STREAM)
     assert answer.events[-1]["error"]["code"] == "internal_error"

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from adapters.chat_completions import decode, encode
-from adapters.generation import FINISH_REASONS, Reply
+from adapters.generation import FINISH_REASONS
+from adapters.logprobs import TokenNames
 from engine.types import (
     Conversation,
     FinishCause,
@@ -21,7 +22,8 @@ from engine.types import (
 )
 from generated.chat_completions import ChatCompletion, ChatCompletionChunk, ChatCompletionRequest
 from tests.adapters.asgi import app_serving, call
-from tests.serving import facts, model_info
+from tests.adapters.played import ended, played, reply_of
+from tests.serving import tokenizer
 
 PATH = "/v1/chat/completions"
 USER = {"role": "user", "content": "hi"}
@@ -122,16 +124,22 @@ def test_what_is_not_said_is_neutral() -> None:
 
 @pytest.mark.parametrize("cause", FINISH_REASONS)
 def test_the_whole_answer_is_valid_for_every_cause(cause: FinishCause) -> None:
-    reply = Reply(model_info(facts()), "chatcmpl-", "chat.completion", 2, reasoning=True)
-    outputs = [Output("é\n", cause, Usage(4, 2, 3), "s"), Output("", cause, Usage(4, 0, 1), 9)]
-    body = json.loads(encode(reply, outputs))
+    reply = reply_of("chat.completion", 2, reasoning=True)
+    names = TokenNames(tokenizer(), as_ids=False)
+    outputs = [
+        Output("é\n", ended(cause, "s", Usage(4, 2, 3))),
+        Output("", ended(cause, 9, Usage(4, 0, 1))),
+    ]
+    body = json.loads(encode(reply, names, decoded(n=2), played(prompts=[(1,)]), outputs))
     ChatCompletion.model_validate(body, strict=True)
     assert [choice["index"] for choice in body["choices"]] == [0, 1]
     assert [choice["message"]["content"] for choice in body["choices"]] == ["é\n", ""]
     assert {choice["finish_reason"] for choice in body["choices"]} == {FINISH_REASONS[cause]}
     assert [choice["stop_reason"] for choice in body["choices"]] == ["s", 9]
+    assert [choice["logprobs"] for choice in body["choices"]] == [None, None]
     assert body["usage"]["prompt_tokens"] == 4 and body["usage"]["completion_tokens"] == 4
     assert body["usage"]["prompt_tokens_details"] == {"cached_tokens": 2}
+    assert body["flare"] == {"time_to_first_token_ms": 250.0, "decode_time_ms": 500.0}
 
 
 async def test_streamed_and_buffered_answers_agree() -> None:

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from adapters.completions import decode, encode
-from adapters.generation import FINISH_REASONS, Reply
+from adapters.generation import FINISH_REASONS
+from adapters.logprobs import TokenNames
 from engine.errors import RequestError
 from engine.types import FinishCause, GenerationRequest, Output, RawPrompt, Usage
 from generated.completions import Completion, CompletionChunk, CompletionRequest
 from tests.adapters.asgi import app_serving, call
-from tests.serving import facts, ids, model_info, reply
+from tests.adapters.played import ended, played, reply_of
+from tests.serving import ids, reply, tokenizer
 
 PATH = "/v1/completions"
 
@@ -61,14 +63,23 @@ def test_best_of_must_equal_n() -> None:
 
 @pytest.mark.parametrize("cause", FINISH_REASONS)
 def test_the_whole_answer_is_valid_for_every_cause(cause: FinishCause) -> None:
-    made = Reply(model_info(facts()), "cmpl-", "text_completion", 1, reasoning=False)
-    outputs = [Output("é\n", cause, Usage(4, 2, 3), "s"), Output("", cause, Usage(6, 1, 1), 9)]
-    body = json.loads(encode(made, outputs))
+    asked = {"prompt": ["a", "b"]}
+    request = CompletionRequest.model_validate(asked, strict=True)
+    names = TokenNames(tokenizer(), as_ids=False)
+    outputs = [
+        Output("é\n", ended(cause, "s", Usage(4, 2, 3))),
+        Output("", ended(cause, 9, Usage(6, 1, 1))),
+    ]
+    generation = played(prompts=[(1,), (2,)])
+    made = reply_of("text_completion")
+    body = json.loads(encode(made, names, request, decode(request, ""), generation, outputs))
     Completion.model_validate(body, strict=True)
     assert [(c["index"], c["text"]) for c in body["choices"]] == [(0, "é\n"), (1, "")]
     assert {choice["finish_reason"] for choice in body["choices"]} == {FINISH_REASONS[cause]}
+    assert [choice["stop_reason"] for choice in body["choices"]] == ["s", 9]
     assert body["usage"]["prompt_tokens"] == 10
     assert body["usage"]["prompt_tokens_details"] == {"cached_tokens": 3}
+    assert body["flare"] == {"time_to_first_token_ms": 250.0, "decode_time_ms": 500.0}
 
 
 async def post(app: Any, **body: Any) -> Any:

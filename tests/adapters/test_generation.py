@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typing
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -12,56 +13,57 @@ from adapters.chat_completions import CHUNK_FORM as CHAT_FORM
 from adapters.completions import CHUNK_FORM as TEXT_FORM
 from adapters.generation import (
     FINISH_REASONS,
+    ChunkEncoder,
     ChunkForm,
     Reply,
-    decode_sampling,
-    decode_stops,
     encode_stream,
     fingerprint,
     guarded,
 )
-from engine.errors import GenerationFailed, RequestError
-from engine.types import FinishCause, SamplingOverride, Stops, Usage
-from generated.chat_completions import ChatCompletionChunk, ChatCompletionRequest, ChatFinishReason
+from engine.choice import BROKEN
+from engine.errors import GenerationFailed
+from engine.types import FinishCause, Finished, Usage
+from generated.chat_completions import ChatCompletionChunk, ChatFinishReason
 from generated.completions import CompletionChunk, CompletionFinishReason
-from generated.shared import ErrorEnvelope, StreamOptions
+from generated.shared import ErrorEnvelope, FlareReply, StreamOptions
 from generated.shared import Usage as UsageModel
-from tests.adapters.played import Batch, finished, payloads, played, started, text
+from tests.adapters.played import Batch, finished, payloads, played, reply_of, started, text
 from tests.serving import facts, model_info
 
 FORMS: dict[str, tuple[ChunkForm, type[BaseModel], str, bool]] = {
     "chat": (CHAT_FORM, ChatCompletionChunk, "chat.completion.chunk", True),
     "completions": (TEXT_FORM, CompletionChunk, "text_completion", False),
 }
-BROKEN = {FinishCause.CANCELLED, FinishCause.FAILED}
 NASTY = 'quote " backslash \\ newline \n tab \t nul \0 \u2028 é 😀 </script>'
 
 
-def reply_of(form: str, n: int = 1) -> Reply:
+def reply_for(form: str, n: int = 1, **shown: bool) -> Reply:
     _, _, kind, reasoning = FORMS[form]
-    return Reply(model_info(facts()), "id-", kind, n, reasoning=reasoning)
+    return reply_of(kind, n, reasoning=reasoning, **shown)
 
 
-async def chunks(form: str, *batches: Batch, n: int = 1, **options: bool) -> list[Any]:
+async def chunks(
+    form: str, *batches: Batch, n: int = 1, reply: Reply | None = None, **options: bool
+) -> list[Any]:
     """The chunks before [DONE], each valid in the generated model."""
     shape, model, _, _ = FORMS[form]
     stream_options = StreamOptions(**options) if options else None
-    stream = encode_stream(reply_of(form, n), played(*batches), stream_options, shape)
-    *found, done = await payloads(stream)
+    encoder = ChunkEncoder(reply or reply_for(form, n), n, shape, stream_options, None)
+    *found, done = await payloads(encode_stream(played(*batches), encoder))
     assert done == "[DONE]"
     for chunk in found:
         model.model_validate(chunk, strict=True)
     return found
 
 
-def request(**fields: Any) -> ChatCompletionRequest:
-    body = {"messages": [{"role": "user", "content": "x"}], **fields}
-    return ChatCompletionRequest.model_validate(body, strict=True)
+def broken_stream(*batches: Batch) -> AsyncGenerator[bytes, None]:
+    encoder = ChunkEncoder(reply_for("chat"), 1, CHAT_FORM, None, None)
+    return guarded(encode_stream(played(*batches), encoder))
 
 
 def test_every_cause_has_a_reason_or_is_a_failure() -> None:
-    assert set(FINISH_REASONS) | BROKEN == set(FinishCause)
-    assert not set(FINISH_REASONS) & BROKEN
+    assert set(FINISH_REASONS) | set(BROKEN) == set(FinishCause)
+    assert not set(FINISH_REASONS) & set(BROKEN)
     for alias in (ChatFinishReason, CompletionFinishReason):
         known = typing.get_args(typing.get_args(alias.__value__)[0])
         assert set(FINISH_REASONS.values()) <= set(known)
@@ -75,6 +77,9 @@ def test_every_cause_has_a_reason_or_is_a_failure() -> None:
         (FinishCause.STOP_TOKEN, "stop"),
         (FinishCause.LIMIT, "length"),
         (FinishCause.CONTEXT_FULL, "length"),
+        (FinishCause.COMPLETE, "stop"),
+        (FinishCause.DEADLINE, "length"),
+        (FinishCause.REPETITION, "length"),
     ],
 )
 @pytest.mark.parametrize("form", FORMS)
@@ -142,7 +147,7 @@ BATCHES: list[Batch] = [[started(), text("a", output=2)], [text("b", output=3)],
         {"include_usage": False, "continuous_usage_stats": True},
     ],
 )
-async def test_usage_is_absent_unless_asked_for(form: str, options: dict[str, bool]) -> None:
+async def test_usage_is_absent_unless_asked_for(form: str, options: dict[str, Any]) -> None:
     found = await chunks(form, *BATCHES, **options)
     assert not any("usage" in chunk for chunk in found)
 
@@ -164,7 +169,7 @@ async def test_cumulative_usage_counts_tokens_on_every_chunk(form: str) -> None:
 
 
 def test_a_prompt_counts_once_with_the_reuse_of_its_first_choice() -> None:
-    reply = reply_of("chat", n=2)
+    reply = reply_for("chat", n=2)
     counts = {
         3: Usage(20, 16, 4), 1: Usage(10, 9, 2), 2: Usage(20, 0, 3), 0: Usage(10, 1, 1),
     }  # fmt: skip
@@ -183,7 +188,7 @@ def test_a_prompt_counts_once_with_the_reuse_of_its_first_choice() -> None:
 
 
 def test_raw_completions_have_no_reasoning_count() -> None:
-    reply = reply_of("completions")
+    reply = reply_for("completions")
     reply.count(0, Usage(1, 0, 1))
     UsageModel.model_validate(reply.usage(), strict=True)
     assert "completion_tokens_details" not in reply.usage()
@@ -191,18 +196,15 @@ def test_raw_completions_have_no_reasoning_count() -> None:
 
 @pytest.mark.parametrize("cause", sorted(BROKEN, key=str))
 async def test_a_broken_choice_ends_the_stream_with_an_error(cause: FinishCause) -> None:
-    stream = encode_stream(reply_of("chat"), played([started(), finished(cause)]), None, CHAT_FORM)
-    found = await payloads(guarded(stream))
+    found = await payloads(broken_stream([started(), finished(cause)]))
     ErrorEnvelope.model_validate(found[-1], strict=True)
-    assert found[-1]["error"]["type"] == "server_error"
+    fault = "invalid_request_error" if cause is FinishCause.DEAD_END else "server_error"
+    assert found[-1]["error"]["type"] == fault
     assert "[DONE]" not in found
 
 
 async def test_a_failure_before_the_first_token_has_no_role_chunk() -> None:
-    stream = encode_stream(
-        reply_of("chat"), played([finished(FinishCause.FAILED)]), None, CHAT_FORM
-    )
-    [only] = await payloads(guarded(stream))
+    [only] = await payloads(broken_stream([finished(FinishCause.FAILED)]))
     assert set(only) == {"error"}
 
 
@@ -215,41 +217,41 @@ async def test_an_unknown_error_in_a_stream_says_nothing_of_itself() -> None:
     assert found[0] == b"data: 1\n\n" and b"secret" not in found[1]
 
 
-def test_sampling_fields_reach_the_engine_by_their_names() -> None:
-    fields: dict[str, Any] = {
-        "temperature": 0.5, "top_p": 0.4, "top_k": 3, "min_p": 0.1, "repetition_penalty": 1.5,
-        "presence_penalty": -1.0, "frequency_penalty": 2.0, "seed": -5, "min_tokens": 2,
-        "ignore_eos": True,
-    }  # fmt: skip
-    found = decode_sampling(request(**fields, logit_bias={"007": -1.5, "8": 2}))
-    assert found == SamplingOverride(**fields, logit_bias={7: -1.5, 8: 2})
+TIMES = {"time_to_first_token_ms": 250.0, "decode_time_ms": 500.0}
 
 
-def test_absent_and_null_sampling_fields_fall_back() -> None:
-    names = ["temperature", "top_p", "top_k", "seed", "logit_bias", "min_tokens", "ignore_eos"]
-    assert decode_sampling(request()) == SamplingOverride()
-    assert decode_sampling(request(**dict.fromkeys(names))) == SamplingOverride()
+@pytest.mark.parametrize("form", FORMS)
+async def test_times_come_once_on_the_last_chunk(form: str) -> None:
+    batches: list[Batch] = [[text("a"), text("b", 1)], [finished(), finished(index=1)]]
+    *before, last = await chunks(form, *batches, n=2)
+    assert last["flare"] == TIMES
+    assert not any("flare" in chunk for chunk in before)
+    *before, last = await chunks(form, *batches, n=2, include_usage=True)
+    assert (last["choices"], last["flare"]) == ([], TIMES)
+    assert not any("flare" in chunk for chunk in before)
 
 
-@pytest.mark.parametrize(
-    ("fields", "stops"),
-    [
-        ({}, Stops()),
-        ({"stop": None, "stop_token_ids": []}, Stops()),
-        ({"stop": "END"}, Stops(("END",))),
-        ({"stop": ["a", "b"]}, Stops(("a", "b"))),
-        ({"stop_token_ids": [4, 5]}, Stops((), (4, 5))),
-    ],
-)
-def test_stops_are_strings_or_tokens(fields: dict[str, Any], stops: Stops) -> None:
-    assert decode_stops(request(**fields)) == stops
+def test_times_span_all_choices() -> None:
+    reply = reply_for("chat", n=2)
+    assert reply.flare() == {"time_to_first_token_ms": 0.0, "decode_time_ms": 0.0}
+    for first, decode in ((0.5, 0.25), (0.25, 1.75)):
+        end = Finished(FinishCause.END, Usage(), first_token=first, decode=decode)
+        reply.finish(end)
+    found = reply.flare()
+    FlareReply.model_validate(found, strict=True)
+    assert found == {"time_to_first_token_ms": 250.0, "decode_time_ms": 1750.0}
 
 
-def test_stop_strings_are_limited_in_bytes_together() -> None:
-    decode_stops(request(stop=["é" * 1024] * 2))
-    with pytest.raises(RequestError) as caught:
-        decode_stops(request(stop=["é" * 1024, "é" * 1024 + "x"]))
-    assert caught.value.param == "stop"
+@pytest.mark.parametrize("form", FORMS)
+async def test_usage_ends_a_stream_of_token_ids_that_has_no_chunk_for_it(form: str) -> None:
+    """Helios: usage on the terminal chunk when token ids are requested."""
+    reply = reply_for(form, ids=True)
+    *before, last = await chunks(form, *BATCHES, reply=reply)
+    assert last["choices"][0]["finish_reason"] and last["usage"]["completion_tokens"] == 3
+    assert not any("usage" in chunk for chunk in before)
+    reply = reply_for(form, ids=True)
+    found = await chunks(form, *BATCHES, reply=reply, include_usage=True)
+    assert [bool(chunk["usage"]) for chunk in found] == [False] * (len(found) - 1) + [True]
 
 
 def test_the_fingerprint_changes_with_what_computes() -> None:

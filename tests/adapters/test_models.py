@@ -39,10 +39,24 @@ def test_the_rows_say_what_is_served() -> None:
     assert flare["input_modalities"] == flare["output_modalities"] == ["text"]
 
 
-def test_permissions_allow_sampling_and_viewing_only() -> None:
+def test_declared_ranges_are_advertised_and_others_are_null() -> None:
+    ranges = {"temperature": (0.7, 1.0), "top_k": (1.0, 40.0)}
+    card = encode_card(model_info(facts(), sampling_ranges=ranges))
+    ModelCard.model_validate(card, strict=True)
+    flare = card["flare"]
+    assert isinstance(flare, dict)
+    shown = flare["sampling_ranges"]
+    assert shown["temperature"] == {"min": 0.7, "max": 1.0}
+    assert shown["top_k"] == {"min": 1.0, "max": 40.0}
+    assert {name for name, value in shown.items() if value} == set(ranges)
+    assert set(shown) == set(flare["sampling_defaults"]) - {"seed"}
+    assert flare["max_top_logprobs"] == 20
+
+
+def test_permissions_allow_sampling_logprobs_and_viewing_only() -> None:
     [permission] = encode_card(model_info(facts()))["permission"]  # type: ignore[misc]
     allowed = {name for name, value in permission.items() if value is True}  # type: ignore[has-type]
-    assert allowed == {"allow_sampling", "allow_view"}
+    assert allowed == {"allow_sampling", "allow_logprobs", "allow_view"}
 
 
 async def test_the_list_and_every_name_show_the_same_card() -> None:

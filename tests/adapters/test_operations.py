@@ -42,6 +42,22 @@ async def test_metrics_count_what_happened_in_both_forms() -> None:
     assert shown.json["first_response"]["median_seconds"] > 0
 
 
+async def test_metrics_count_what_was_forced_and_what_was_cut() -> None:
+    path = "/v1/completions"
+    async with app_serving(reply("ab" * 40, delay=0.002)) as (app, _):
+        forced = {"prompt": "x", "regex": "abcd(e|f)", "max_tokens": 20}
+        assert (await call(app, "POST", path, forced)).status == 200
+        loop = {"prompt": "x", "max_tokens": 70, "repetition_detection": {"max_pattern_size": 4}}
+        assert (await call(app, "POST", path, loop)).status == 200
+        late = {"prompt": "x", "max_tokens": 70, "max_time_ms": 1}
+        assert (await call(app, "POST", path, late)).status == 200
+        text = await call(app, "GET", "/metrics")
+        shown = (await call(app, "GET", "/metrics?format=json")).json
+    found = samples(text.content.decode())
+    for name, count in (("forced_tokens", 3), ("repetition_cuts", 1), ("deadline_cuts", 1)):
+        assert found[f"flare_{name}_total"] == shown[name] == count
+
+
 async def test_every_number_of_the_json_form_is_a_metric() -> None:
     service = service_over(PlayedClient(), facts())
     text = await call(app_of(service), "GET", "/metrics")

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from engine.accumulate import accumulate
-from engine.errors import GenerationFailed
+from engine.errors import GenerationFailed, RequestError
 from engine.types import (
     FinishCause,
     Finished,
@@ -48,7 +48,11 @@ async def test_choices_come_out_in_order_with_their_last_counts() -> None:
 @pytest.mark.parametrize("cause", FinishCause)
 async def test_every_cause_is_an_output_or_a_failure(cause: FinishCause) -> None:
     given = batches([(0, TextDelta("a", ONE)), (0, Finished(cause, ONE, None, "why"))])
-    if cause in (FinishCause.FAILED, FinishCause.CANCELLED):
+    if cause is FinishCause.DEAD_END:
+        with pytest.raises(RequestError, match="why") as caught:
+            await accumulate(given, 1)
+        assert caught.value.code == "no_token_allowed"
+    elif cause in (FinishCause.FAILED, FinishCause.CANCELLED):
         with pytest.raises(GenerationFailed, match="why"):
             await accumulate(given, 1)
     else:

@@ -11,7 +11,8 @@ import pytest
 from engine.accumulate import accumulate
 from engine.client import TokenEvent
 from engine.errors import EngineUnavailable, GenerationFailed, Overloaded, RequestError
-from engine.service import Generation, Service
+from engine.generation import Generation
+from engine.service import Service
 from engine.types import FinishCause, GenerationRequest, RawPrompt, SemanticEvent, Stops, TextDelta
 from tests.serving import PlayedClient, facts, ids, reply, service_over, serving
 

@@ -34,7 +34,7 @@ class ModelClient:
     """Answers one-token requests with the model's log probabilities."""
 
     stats = EngineStats()
-    failure = None
+    failure: str | None = None
 
     def __init__(self) -> None:
         self._keys = itertools.count(1)

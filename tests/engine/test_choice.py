@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from engine.choice import BROKEN
 from engine.client import TokenEvent
 from engine.types import (
     FinishCause,
     Finished,
-    PromptScored,
     SemanticEvent,
     Started,
-    Stops,
     TextDelta,
-    TokenScore,
     Usage,
 )
-from tests.engine.choices import choice, clocked, end, play, said
+from tests.engine.choices import choice, end, play, said
 from tests.serving import ids, tokenizer
 
 END_ID = tokenizer().eos_ids[0]
@@ -156,7 +154,7 @@ def test_pages_that_run_out_release_the_held_text() -> None:
     assert (end(events).cause, end(events).error) == (FinishCause.CONTEXT_FULL, None)
 
 
-@pytest.mark.parametrize("cause", [FinishCause.FAILED, FinishCause.CANCELLED])
+@pytest.mark.parametrize("cause", BROKEN)
 def test_a_broken_choice_says_why_and_nothing_else(cause: FinishCause) -> None:
     one = choice("END")
     play(one, ids("aEN"))

@@ -135,7 +135,7 @@ def test_streamed_pieces_and_a_whole_batch_say_the_same(stop: str) -> None:
         assert said(whole) == said(pieces)
         kept = [[record.token for record in recorded(events)] for events in (whole, pieces)]
         assert kept[0] == kept[1]
-        text = bytes(map("abc".encode().__getitem__, map((A, B, C).index, tokens))).decode()
+        text = bytes(map(b"abc".__getitem__, map((A, B, C).index, tokens))).decode()
         before, found, _ = text.partition(stop)
         if found:
             assert said(pieces) == before

@@ -15,7 +15,7 @@ from engine.client import ProcessClient, ThreadClient, TokenEvent, TokenStream, 
 from engine.core.loop import Command
 from engine.errors import EngineUnavailable, StartupError
 from engine.messages import EngineStats, StepMessage, TokenRequest
-from engine.types import EngineFacts, FinishCause, Sampling, TokenScore
+from engine.types import EngineFacts, FinishCause, Sampling
 from tests.serving import ids, reply, settings, tokenizer, tokenizer_facts
 
 
@@ -81,9 +81,7 @@ async def test_an_end_without_a_token_comes_after_the_tokens() -> None:
     client = Recorder()
     stream = client.submit([ask(1), ask(2)])
     client._on_message(step({1: 10}, {1: 0}, {2: (FinishCause.FAILED, "why")}))
-    assert (await stream.next())[-1] == TokenEvent(
-        2, cause=FinishCause.FAILED, reason="why"
-    )
+    assert (await stream.next())[-1] == TokenEvent(2, cause=FinishCause.FAILED, reason="why")
 
 
 async def test_an_ended_or_cancelled_choice_hears_no_more() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from engine.config import Config, resolve
 from engine.errors import StartupError
+from engine.types import RepetitionDetection
 
 OPTIONS = {item.name: item for item in dataclasses.fields(Config) if item.name != "sources"}
 
@@ -32,6 +33,11 @@ VALUES: dict[str, tuple[str, Any]] = {
     "allow_open": ("true", True),
     "default_max_tokens": ("7", 7),
     "clamp_max_tokens": ("true", True),
+    "repetition_detection": ("64:2:20", RepetitionDetection(64, 2, 20)),
+    "sampling_ranges": (
+        "temperature=0.5:1, top_k=1:40",
+        {"temperature": (0.5, 1.0), "top_k": (1.0, 40.0)},
+    ),
     "max_body_bytes": ("1000", 1000),
     "frontend_threads": ("1", 1),
     "heartbeat_seconds": ("0.5", 0.5),
@@ -59,6 +65,10 @@ def toml(tmp_path: Path, name: str, value: Any) -> Path:
         shown = f'"{value}"'
     elif isinstance(value, tuple):
         shown = list(value)
+    elif isinstance(value, RepetitionDetection):
+        shown = f'"{value.max_pattern_size}:{value.min_pattern_size}:{value.min_count}"'
+    elif isinstance(value, dict):
+        shown = "{" + ", ".join(f"{key} = {list(pair)}" for key, pair in value.items()) + "}"
     path.write_text(f"[{OPTIONS[name].metadata['section']}]\n{name} = {shown}\n")
     return path
 
@@ -90,7 +100,10 @@ def test_the_command_line_wins_over_the_environment_over_the_file(
     text, value = VALUES[name]
     environment = {"HELIOGRAPH_CONFIG": str(toml(tmp_path, name, value))}
     assert getattr(resolve([], environment), name) == value
-    others = {"dtype": "bf16", "model_names": "any", "log_level": "error", "host": "::1"}
+    others = {
+        "dtype": "bf16", "model_names": "any", "log_level": "error", "host": "::1",
+        "repetition_detection": "3:3:3", "sampling_ranges": "top_p=0.5:0.5",
+    }  # fmt: skip
     other = others.get(name, "false" if isinstance(value, bool) else "44")
     environment[variable(name)] = other
     assert resolve([], environment).sources == {name: variable(name)}
@@ -113,7 +126,7 @@ def test_help_explains_each_option(capsys: pytest.CaptureFixture[str]) -> None:
     for name, item in OPTIONS.items():
         assert flag(name) in text
         assert item.metadata["help"].split(";")[0] in text
-        if item.default not in (None, (), False):
+        if item.default not in (None, (), False, dataclasses.MISSING):
             assert f"(default: {item.default})" in text
     assert "--config" in text and "HELIOGRAPH_" in text
 
@@ -133,6 +146,16 @@ WRONG = {
     "dtype": ["fp16"],
     "model_names": ["some"],
     "log_level": ["loud"],
+    "repetition_detection": ["", "64", "64:1", "64:1:1", "4:5:2", "0:0:2", "5000:1:2", "a:b:c"],
+    "sampling_ranges": [
+        "temperature",
+        "temperature=1",
+        "temperature=1:0",
+        "temperature=a:b",
+        "seed=0:1",
+        "temperature=nan:1",
+        "temperature=0:1;top_p=0:1",
+    ],
 }
 
 
@@ -170,6 +193,11 @@ def test_a_wrong_flag_is_one_line_that_names_it(name: str, text: str) -> None:
         ("[unknown]\nx = 1", "x"),
         ("port = 1", "port"),
         ("[server\n", "TOML"),
+        ("[sampling]\nsampling_ranges = {temperature = 1}", "sampling_ranges"),
+        ("[sampling]\nsampling_ranges = {temperature = [1]}", "sampling_ranges"),
+        ("[sampling]\nsampling_ranges = {seed = [0, 1]}", "sampling_ranges"),
+        ("[sampling]\nrepetition_detection = 64", "repetition_detection"),
+        ("[server]\nsampling_ranges = {}", "sampling_ranges"),
     ],
 )
 def test_a_wrong_file_is_one_line_that_names_file_and_option(
@@ -210,6 +238,13 @@ def test_a_public_address_needs_a_key_or_permission(host: str, loopback: bool) -
         assert "--api-key-file" in str(caught.value)
     assert resolve(["--host", host, "--allow-open"], {}).host == host
     assert resolve(["--host", host, "--api-key-file", "keys"], {}).host == host
+
+
+def test_ranges_may_be_a_table_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "heliograph.toml"
+    path.write_text("[sampling.sampling_ranges]\ntemperature = [0.7, 1]\ntop_p = [0.8, 0.95]\n")
+    found = resolve(["--config", str(path)], {}).sampling_ranges
+    assert found == {"temperature": (0.7, 1.0), "top_p": (0.8, 0.95)}
 
 
 def test_the_configuration_is_frozen() -> None:

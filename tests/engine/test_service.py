@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
 from engine.accumulate import accumulate
+from engine.client import TokenEvent
 from engine.errors import ContextOverflow, RequestError
+from engine.grammar.compile import grammar_of
+from engine.messages import TokenRequest
 from engine.service import Service
 from engine.types import (
     Conversation,
     FinishCause,
     GenerationRequest,
+    LogprobOptions,
     Message,
+    OutputConstraint,
     RawPrompt,
+    RepetitionDetection,
     Sampling,
     SamplingOverride,
     Stops,
     Text,
-    TokenRequest,
+    TokenScore,
 )
 from tests.serving import DEFAULTS, PlayedClient, facts, ids, service_over, serving, tokenizer
 
@@ -102,9 +109,9 @@ async def test_the_output_limit_fits_the_window_and_knows_why_it_ends(
     service, client = small_service(**options)
     generation = await service.open([raw("abc", max_tokens=wanted)])
     assert client.requests[0].max_tokens == limit
-    client.push((client.requests[0].key, 70, 0, FinishCause.LIMIT, None))
+    client.push(TokenEvent(client.requests[0].key, 70, 0, FinishCause.LIMIT))
     [output] = await accumulate(generation.batches(), 1)
-    assert output.cause is cause
+    assert output.end.cause is cause
     generation.close()
 
 
@@ -144,8 +151,8 @@ async def test_one_bad_prompt_refuses_the_whole_group() -> None:
 
 
 async def test_a_conversation_goes_through_the_template() -> None:
-    service, client = small_service(max_queue=9)
-    service.info = service_over(client, facts(200)).info
+    client = PlayedClient()
+    service = service_over(client, facts(200))
     (await service.open([chat("hi <|im_end|>")])).close()
     [made] = client.requests
     assert tokenizer().decode(made.token_ids).startswith("<|im_start|>user\nhi <|im_end|>")
@@ -180,7 +187,9 @@ async def test_absent_sampling_fields_are_the_models_defaults() -> None:
         ignore_eos=True,
     )  # fmt: skip
     [changed] = await submitted(raw("a", sampling=override))
-    assert changed.sampling == Sampling(0.0, 0.0, 0, 0.2, 1.1, 0.3, 0.4, {3: 1.0}, 0, 1, True)
+    assert changed.sampling == Sampling(
+        0.0, 0.0, 0, 0.2, 1.1, 0.3, 0.4, logit_bias={3: 1.0}, seed=0, min_tokens=1, ignore_eos=True
+    )
     [unlimited] = await submitted(raw("a", sampling=SamplingOverride(top_k=-1)))
     assert unlimited.sampling.top_k == 0
 
@@ -188,6 +197,66 @@ async def test_absent_sampling_fields_are_the_models_defaults() -> None:
 async def test_stops_and_ends_reach_the_engine_as_tokens_only() -> None:
     [made] = await submitted(raw("a", stops=Stops(("text",), (5, 6))))
     assert (made.stop_ids, made.eos_ids) == ((5, 6), tokenizer().eos_ids)
+
+
+async def test_what_the_engine_decides_reaches_it() -> None:
+    asked = raw(
+        "ab",
+        max_time=2.5,
+        priority=-4,
+        constraint=OutputConstraint("regex", "a+", "regex"),
+        repetition=RepetitionDetection(8, 2, 3),
+        logprobs=LogprobOptions(3, (5,)),
+        prompt_top=2,
+        sampling=SamplingOverride(lz_penalty=0.5, allowed_token_ids=(3, 4)),
+    )
+    before = time.monotonic()
+    [made] = await submitted(asked)
+    assert made.deadline is not None and before + 2.5 <= made.deadline <= time.monotonic() + 2.5
+    assert (made.priority, made.prompt_top, made.logprobs) == (-4, 2, LogprobOptions(3, (5,)))
+    assert made.grammar == grammar_of(OutputConstraint("regex", "a+", "regex"))
+    assert made.repetition == RepetitionDetection(8, 2, 3)
+    assert (made.sampling.lz_penalty, made.sampling.allowed_token_ids) == (0.5, (3, 4))
+    [plain] = await submitted(raw("ab"))
+    assert (plain.deadline, plain.priority, plain.prompt_top) == (None, 0, None)
+    assert (plain.logprobs, plain.grammar, plain.repetition) == (None, None, None)
+
+
+async def test_the_servers_rule_for_loops_applies_where_a_request_has_none() -> None:
+    rule, own = RepetitionDetection(64, 1, 20), RepetitionDetection(4)
+    [plain] = await submitted(raw("ab"), repetition=rule)
+    [other] = await submitted(raw("ab", repetition=own), repetition=rule)
+    assert (plain.repetition, other.repetition) == (rule, own)
+
+
+async def test_scores_alone_go_to_the_engine_without_output() -> None:
+    service, client = small_service()
+    generation = await service.open([raw("ab", max_tokens=0, prompt_top=1)])
+    [made] = client.requests
+    assert made.max_tokens == 0
+    score = TokenScore(ids("b")[0], -1.0, 1)
+    client.push(TokenEvent(made.key, prompt_scores=[score]))
+    client.push(TokenEvent(made.key, cached=0, cause=FinishCause.LIMIT))
+    [output] = await accumulate(generation.batches(), 1)
+    assert output.prompt_scores == (None, score)
+    assert (output.end.cause, output.end.usage.output) == (FinishCause.LIMIT, 0)
+    generation.close()
+
+
+@pytest.mark.parametrize(
+    ("fields", "wants"),
+    [({}, False), ({"records": True}, True), ({"logprobs": LogprobOptions()}, True)],
+    ids=str,
+)
+async def test_tokens_are_recorded_where_they_are_asked_for(
+    fields: dict[str, Any], wants: bool
+) -> None:
+    service, client = small_service()
+    generation = await service.open([raw("ab", **fields)])
+    client.say("cd", FinishCause.LIMIT)
+    [output] = await accumulate(generation.batches(), 1)
+    assert [record.token for record in output.records] == (list(ids("cd")) if wants else [])
+    generation.close()
 
 
 async def test_tenants_have_caches_of_their_own() -> None:
@@ -212,7 +281,7 @@ async def test_no_output_is_answered_without_the_engine() -> None:
     assert [len(item.token_ids) for item in client.requests] == [1]
     client.say("d", FinishCause.LIMIT)
     outputs = await accumulate(generation.batches(), generation.num_choices)
-    assert [output.text for output in outputs] == ["ab", "ab", "d"]
+    assert [output.text for output in outputs] == ["ab", "ab", "cd"]
     generation.close()
     assert (service.counters.completed, service.held) == (3, 0)
 
@@ -228,5 +297,5 @@ async def test_a_whole_generation_over_the_real_engine() -> None:
         outputs = await accumulate(generation.batches(), 3)
         generation.close()
         assert [output.text for output in outputs] == ["hello", "hello", "yhello"]
-        assert {output.cause for output in outputs} == {FinishCause.END}
-        assert [output.usage.output for output in outputs] == [len(ids("hello")) + 1] * 3
+        assert {output.end.cause for output in outputs} == {FinishCause.END}
+        assert [output.end.usage.output for output in outputs] == [len(ids("hello")) + 1] * 3

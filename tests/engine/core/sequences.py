@@ -14,7 +14,7 @@ import tokenizers
 from numpy.typing import NDArray
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
-from engine.backend.backend import Int64, ModelShape, StepPlan, StepResult
+from engine.backend.backend import ALL_BANNED, Int64, ModelShape, StepPlan, StepResult
 from engine.core.loop import Command, EngineLoop
 from engine.core.masks import Constraints
 from engine.grammar.compile import grammar_of
@@ -105,7 +105,8 @@ class PageReader:
         self.open.remove(key)
 
     def run(self, plan: StepPlan) -> StepResult:
-        self.plans.append(dataclasses.replace(plan, masks=plan.masks.copy()))  # a buffer of the loop
+        masks = plan.masks.copy()  # the loop's own buffer
+        self.plans.append(dataclasses.replace(plan, masks=masks))
         assert len(set(plan.slots.tolist())) == len(plan.slots)
         assert plan.slots.min() >= 16  # the padding page is never written
         self.store[plan.slots] = plan.ids
@@ -117,7 +118,7 @@ class PageReader:
             wanted = continuation(held, int(plan.seeds[row]), int(plan.positions_drawn[row]))
             allowed = allowed_ids(plan, row)
             if not len(allowed):
-                failed[row] = "every token is banned"
+                failed[row] = ALL_BANNED
                 continue
             tokens[row] = allowed[np.searchsorted(allowed, wanted) % len(allowed)]
             if plan.logprob_top[row] >= 0:

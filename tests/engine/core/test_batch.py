@@ -25,7 +25,8 @@ def test_a_mixed_step_is_laid_out_in_the_order_of_its_slices() -> None:
     decode = sequence([7] * 17, [4, 2], 16, temperature=0.5, top_k=3, min_tokens=1)
     chunk = sequence(list(range(40)), [5, 6, 9], 10)
     last = sequence([8, 9], [3], 0, presence_penalty=1.0)
-    plan = build_plan([Slice(decode, 1, True), Slice(chunk, 8, False), Slice(last, 2, True)], NO_MASKS)
+    slices = [Slice(decode, 1, True), Slice(chunk, 8, False), Slice(last, 2, True)]
+    plan = build_plan(slices, NO_MASKS)
     assert plan.ids.tolist() == [7, *range(10, 18), 8, 9]
     assert plan.positions.tolist() == [16, *range(10, 18), 0, 1]
     assert plan.slots.tolist() == [
@@ -47,6 +48,28 @@ def test_a_step_of_prefill_alone_samples_nothing() -> None:
     plan = build_plan([Slice(sequence([1, 2, 3], [1]), 2, False)], NO_MASKS)
     assert len(plan.logit_rows) == len(plan.temperature) == len(plan.seeds) == 0
     assert plan.bias_indptr.tolist() == plan.seen_indptr.tolist() == [0]
+
+
+def test_masks_go_with_the_rows_of_their_sequences() -> None:
+    first, second, third = (sequence([place], [place]) for place in (1, 2, 3))
+    bits = np.array([[1], [2]], np.uint32)
+    slices = [Slice(one, 1, True) for one in (first, second, third)]
+    plan = build_plan(slices, Masks({third.key: 0, first.key: 1}, bits))
+    assert plan.mask_rows.tolist() == [1, -1, 0]
+    assert plan.masks is bits
+
+
+def test_score_rows_are_those_before_the_tokens_they_score() -> None:
+    plain = sequence([7, 7], [1], 0)
+    chunk = sequence(list(range(10, 20)), [2], 4, prompt_top=3)
+    chunk.scored = 5
+    end = sequence([30, 31, 32], [3], 0, prompt_top=1)
+    slices = [Slice(plain, 2, True), Slice(chunk, 4, False), Slice(end, 3, True)]
+    plan = build_plan(slices, NO_MASKS)
+    assert plan.score_rows.tolist() == [2, 3, 4, 5, 6, 7]
+    assert plan.score_targets.tolist() == [15, 16, 17, 18, 31, 32]
+    assert plan.score_top.tolist() == [3, 3, 3, 3, 1, 1]
+    assert plan.ids[plan.score_rows].tolist() == [14, 15, 16, 17, 30, 31]
 
 
 def test_draws_are_keyed_by_seed_and_output_length() -> None:

@@ -57,8 +57,10 @@ def test_a_grammar_allows_what_may_come_and_nothing_else(constraints: Constraint
 
 
 def test_only_constrained_rows_have_a_mask(constraints: Constraints) -> None:
-    free, listed, bound = request([4]), request([4], allowed_token_ids=(7, 9)), request(
-        [4], grammar=regex("[ab]+")
+    free, listed, bound = (
+        request([4]),
+        request([4], allowed_token_ids=(7, 9)),
+        request([4], grammar=regex("[ab]+")),
     )
     for asked in (free, listed, bound):
         opened(constraints, asked)

@@ -31,7 +31,7 @@ def longest_repeat(ids: list[int], token: int) -> int:
 def penalties(found: tuple[np.ndarray, np.ndarray]) -> dict[int, float]:
     ids, values = found
     assert len(set(ids.tolist())) == len(ids)
-    assert (ids.dtype, values.dtype) == (np.int64, np.float32)
+    assert ids.dtype == np.int64 and values.dtype == np.float32
     return dict(zip(ids.tolist(), values.tolist(), strict=True))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -65,7 +67,7 @@ def test_seen_tokens_grow_beyond_their_first_room() -> None:
     assert ids.tolist()[:2] == [3, 5]
 
 
-def bias_after(output: list[int], **options: object) -> dict[int, float]:
+def bias_after(output: list[int], **options: Any) -> dict[int, float]:
     """What is added to each logit after an output; values of one token add up."""
     one = Sequence(request([4, 5], **options))
     for token in output:
@@ -103,7 +105,7 @@ def test_a_bad_word_after_words_of_its_prompt_counts_output_alone() -> None:
 
 
 def test_repeat_penalties_count_prompt_and_output_and_add_to_a_bias() -> None:
-    options = {"dry_multiplier": 2.0, "dry_base": 3.0, "dry_allowed_length": 2}
+    options: dict[str, Any] = {"dry_multiplier": 2.0, "dry_base": 3.0, "dry_allowed_length": 2}
     assert bias_after([4, 5, 9, 4, 5], **options) == {4: -2.0, 9: -2.0}
     breaking = options | {"dry_breakers": frozenset({5})}
     assert bias_after([4, 5, 9, 4, 5], **breaking) == {}
