@@ -179,3 +179,6 @@ class _Details:
     def text(self, index: int, happened: TextDelta) -> dict[str, object]:
         logprobs = chat_logprobs(happened.records, self._names) if self._wants_logprobs else None
         return {"logprobs": logprobs, **self._reply.observations(happened.records)}
+
+    def finished(self, index: int) -> dict[str, object]:
+        return {}

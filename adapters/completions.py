@@ -175,14 +175,20 @@ class _Details:
         return {}
 
     def text(self, index: int, happened: TextDelta) -> dict[str, object]:
-        members: dict[str, object] = {"logprobs": None}
-        if index not in self._began:
-            self._began.add(index)
-            self._echoed[index] = happened.echoed
-            if self._reply.shows_ids:
-                members["prompt_token_ids"] = self._prompts[index // self._reply.n]
+        self._echoed.setdefault(index, happened.echoed)
+        members: dict[str, object] = {"logprobs": None, **self._prompt_ids(index)}
         if self._request.logprobs is not None:
             arrays = CompletionLogprobs(self._names)
             arrays.add(happened.records, self._echoed[index])
             members["logprobs"] = arrays.encode()
         return members | self._reply.observations(happened.records)
+
+    def finished(self, index: int) -> dict[str, object]:
+        return self._prompt_ids(index)  # an answer without text has no other piece
+
+    def _prompt_ids(self, index: int) -> dict[str, object]:
+        """The prompt's ids, on the first piece of a choice."""
+        if index in self._began or not self._reply.shows_ids:
+            return {}
+        self._began.add(index)
+        return {"prompt_token_ids": self._prompts[index // self._reply.n]}

@@ -158,6 +158,9 @@ class ChunkDetails(Protocol):
     def text(self, index: int, happened: TextDelta) -> dict[str, object]:
         """Members of the choice that go with a text delta."""
 
+    def finished(self, index: int) -> dict[str, object]:
+        """Members of the choice that go with its end."""
+
 
 class ChunkEncoder:
     """Turns the events of a generation into chunks.
@@ -229,7 +232,8 @@ class ChunkEncoder:
         self._reply.finish(end)
         self._open -= 1
         reason = {"finish_reason": FINISH_REASONS[end.cause], "stop_reason": end.stop}
-        members = to_json({**self._form.finished, "logprobs": None, **reason})[1:-1]
+        more = self._details.finished(index) if self._details is not None else {}
+        members = to_json({**self._form.finished, "logprobs": None, **reason, **more})[1:-1]
         extra: dict[str, object] = {}
         if self._open == 0 and not self._wants_usage:  # no usage chunk will come
             extra["flare"] = self._reply.flare()

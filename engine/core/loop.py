@@ -203,7 +203,7 @@ class EngineLoop:
         self._take(sequence, int(result.tokens[row]), result.scores.get(row), message)
         if sequence.request.logprobs is not None:  # forced tokens would have no score
             return
-        while sequence.key in self._sequences:
+        while sequence.key in self._sequences and not sequence.has_bans:
             forced = self.constraints.forced(sequence.key)
             if not forced:
                 return

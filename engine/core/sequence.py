@@ -92,6 +92,12 @@ class Sequence:
         """Prompt scores need every position computed."""
         return self.request.prompt_top is None
 
+    @property
+    def has_bans(self) -> bool:
+        """Whether a token that a grammar forces may be banned by another field."""
+        sampling = self.request.sampling
+        return bool(sampling.bad_words) or self.output_len < sampling.min_tokens
+
     def to_score(self, count: int) -> tuple[int, int]:
         """The prompt tokens, by place, that the next `count` rows predict and that lack a score."""
         if self.request.prompt_top is None:

@@ -120,9 +120,9 @@ def test_prompt_entries_have_as_many_alternatives_as_the_arrays_ask_for() -> Non
 def prompt(
     *scores: TokenScore | None, top: int = 20, names: TokenNames = TEXT
 ) -> list[dict[str, Any] | None]:
-    found = prompt_logprobs(scores, top, names)
+    found: list[Any] = [*prompt_logprobs(scores, top, names)]
     TypeAdapter(PromptLogprobs).validate_python(found, strict=True)
-    return found  # type: ignore[return-value]
+    return found
 
 
 def test_prompt_scores_have_ranks_with_ties_and_the_token_itself() -> None:

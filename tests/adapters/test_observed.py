@@ -213,6 +213,13 @@ async def test_prompt_ids_come_once_for_each_prompt_and_usage_at_the_end(route: 
     assert not any(event.get("usage") or "flare" in event for event in before)
 
 
+async def test_an_answer_without_text_shows_its_prompt_all_the_same() -> None:
+    async with app_serving("") as (app, _):
+        events = await chunks(app, "completions", return_token_ids=True, logprobs=1)
+    [only] = [event["choices"][0] for event in events]
+    assert (only["finish_reason"], only["prompt_token_ids"]) == ("stop", list(ids("hi")))
+
+
 async def test_named_ids_replace_the_natural_alternatives_in_the_callers_order() -> None:
     named = [9, 4, 9, ids("a")[0]]
     async with app_serving("ab") as (app, _):

@@ -134,8 +134,8 @@ def test_a_lower_priority_value_starts_first_and_equals_in_order_of_arrival() ->
 
 def test_the_last_in_order_gives_its_pages_back_first() -> None:
     harness = Harness(num_pages=8)  # 112 tokens
-    urgent = request(list(range(2, 34)), 60, priority=-1)
     early = request(list(range(100, 132)), 60)
+    urgent = request(list(range(2, 34)), 60, priority=-1)
     preempted: set[int] = set()
 
     def watch() -> None:

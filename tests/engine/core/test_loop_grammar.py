@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 import re
 import threading
+from typing import Any
 
 import pytest
 
 from engine.backend.backend import ALL_BANNED
 from engine.messages import TokenRequest
-from engine.types import FinishCause
+from engine.types import FinishCause, LogprobOptions
 from tests.engine.core.sequences import (
     END,
     PATIENCE,
@@ -126,6 +127,31 @@ def test_the_end_is_banned_until_min_tokens() -> None:
     harness.run([asked])
     assert len(harness.tokens[asked.key]) > 30
     assert END not in harness.tokens[asked.key][:30]
+
+
+@pytest.mark.parametrize("logprobs", [None, LogprobOptions()], ids=["plain", "scored"])
+@pytest.mark.parametrize(
+    "bans",
+    [{"bad_words": (tuple(byte_ids("c")),)}, {"min_tokens": 9, "stop_ids": tuple(byte_ids("c"))}],
+    ids=str,
+)
+def test_a_forced_token_that_is_banned_does_not_come_whatever_else_is_asked_for(
+    bans: dict[str, Any], logprobs: LogprobOptions | None
+) -> None:
+    """Helios: requesting logprobs does not change sampling."""
+    harness = Harness()
+    asked = request([5], 20, grammar=regex("abcdef"), logprobs=logprobs, **bans)
+    harness.run([asked])
+    assert harness.tokens[asked.key] == byte_ids("ab")
+    assert harness.causes == {asked.key: FinishCause.DEAD_END}
+
+
+def test_tokens_are_forced_again_once_nothing_is_banned() -> None:
+    harness = Harness()
+    asked = request([5], 20, grammar=regex("abcdef"), min_tokens=3)
+    harness.run([asked])
+    assert harness.tokens[asked.key] == byte_ids("abcdef")
+    assert harness.loop.stats().forced_tokens == 3
 
 
 def test_the_real_loop_waits_for_a_grammar_and_goes_on() -> None:

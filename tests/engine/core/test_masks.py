@@ -139,6 +139,17 @@ def test_what_is_closed_while_it_compiles_is_never_ready(constraints: Constraint
     assert constraints.masks([asked.key]) is NO_MASKS
 
 
+def test_closing_takes_a_grammar_back_that_nobody_else_needs(constraints: Constraints) -> None:
+    held = threading.Event()
+    constraints._pool._compile = lambda _: held.wait(PATIENCE)  # type: ignore[method-assign, assignment, return-value]
+    asked = request([4], grammar=regex("ab"))
+    constraints.open(asked, lambda: None)
+    future = constraints._compiling[asked.key]
+    constraints.close(asked.key)
+    assert future.cancelled()
+    held.set()
+
+
 def test_a_closed_sequence_has_no_mask(constraints: Constraints) -> None:
     asked = request([4], grammar=regex("ab"), allowed_token_ids=(5,))
     opened(constraints, asked)
