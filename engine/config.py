@@ -166,6 +166,7 @@ class Config:
         "clamp requested values, as in 'temperature=0.7:1,top_p=0.8:0.95'; in the file a table",
         {},
         parse=_ranges,
+        key="ranges",
     )
     clamp_max_tokens: bool = _option(
         "server",
@@ -215,6 +216,11 @@ class Config:
 
 
 _OPTIONS = {item.name: item for item in dataclasses.fields(Config) if item.name != "sources"}
+_KEYS = {
+    (item.metadata["section"], item.metadata.get("key", name)): name
+    for name, item in _OPTIONS.items()
+}
+"""Section and key of the TOML file of each option."""
 
 
 def resolve(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
@@ -276,9 +282,9 @@ def _read_file(path: Path) -> dict[str, Any]:
         if not isinstance(content, dict):
             raise StartupError(f"{path}: {section} belongs into a section")
         for key, value in content.items():
-            if key not in _OPTIONS or _OPTIONS[key].metadata["section"] != section:
+            if (section, key) not in _KEYS:
                 raise StartupError(f"{path}: unknown option {key} in section [{section}]")
-            values[key] = value
+            values[_KEYS[section, key]] = value
     return values
 
 

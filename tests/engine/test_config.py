@@ -69,7 +69,9 @@ def toml(tmp_path: Path, name: str, value: Any) -> Path:
         shown = f'"{value.max_pattern_size}:{value.min_pattern_size}:{value.min_count}"'
     elif isinstance(value, dict):
         shown = "{" + ", ".join(f"{key} = {list(pair)}" for key, pair in value.items()) + "}"
-    path.write_text(f"[{OPTIONS[name].metadata['section']}]\n{name} = {shown}\n")
+    details = OPTIONS[name].metadata
+    key = details.get("key", name)
+    path.write_text(f"[{details['section']}]\n{key} = {shown}\n")
     return path
 
 
@@ -193,11 +195,11 @@ def test_a_wrong_flag_is_one_line_that_names_it(name: str, text: str) -> None:
         ("[unknown]\nx = 1", "x"),
         ("port = 1", "port"),
         ("[server\n", "TOML"),
-        ("[sampling]\nsampling_ranges = {temperature = 1}", "sampling_ranges"),
-        ("[sampling]\nsampling_ranges = {temperature = [1]}", "sampling_ranges"),
-        ("[sampling]\nsampling_ranges = {seed = [0, 1]}", "sampling_ranges"),
+        ("[sampling]\nranges = {temperature = 1}", "sampling_ranges"),
+        ("[sampling]\nranges = {temperature = [1]}", "sampling_ranges"),
+        ("[sampling]\nranges = {seed = [0, 1]}", "sampling_ranges"),
         ("[sampling]\nrepetition_detection = 64", "repetition_detection"),
-        ("[server]\nsampling_ranges = {}", "sampling_ranges"),
+        ("[server]\nranges = {}", "ranges"),
     ],
 )
 def test_a_wrong_file_is_one_line_that_names_file_and_option(
@@ -242,7 +244,7 @@ def test_a_public_address_needs_a_key_or_permission(host: str, loopback: bool) -
 
 def test_ranges_may_be_a_table_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "heliograph.toml"
-    path.write_text("[sampling.sampling_ranges]\ntemperature = [0.7, 1]\ntop_p = [0.8, 0.95]\n")
+    path.write_text("[sampling.ranges]\ntemperature = [0.7, 1]\ntop_p = [0.8, 0.95]\n")
     found = resolve(["--config", str(path)], {}).sampling_ranges
     assert found == {"temperature": (0.7, 1.0), "top_p": (0.8, 0.95)}
 
