@@ -117,7 +117,8 @@ def light_tests(session: nox.Session) -> None:
 @nox.session
 def bars(session: nox.Session) -> None:
     """The full bars of every issue; prints their figures."""
-    full(session).python("-m", "pytest", "conformance/bars", "-m", "bars", "-s", *session.posargs)
+    environment = Environment(session, "torch", "torch", "generate", "test", "oracle", "bars")
+    environment.python("-m", "pytest", "conformance/bars", "-m", "bars", "-s", *session.posargs)
 
 
 @nox.session

@@ -17,8 +17,8 @@ and a step is
      "modes": ["buffered", "streamed"], "expect": {...}}
 
 `run` knows every expectation and fails on a word that it does not know, so that no line of a case
-is without effect. A case with a "scenario" in place of steps is a function in scenarios/; it proves its fields on its
-"routes".
+is without effect. A case with a "scenario" in place of steps is a function in scenarios/; it
+proves its fields on its "routes".
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ class Case:
         return [[self._whole({"route": r} | step) for step in self.steps] for r in self.routes]
 
     def _whole(self, step: dict[str, Any]) -> dict[str, Any]:
-        return step if step["route"] == "get" else {**step, "body": self.body | step.get("body", {})}
+        return (
+            step if step["route"] == "get" else {**step, "body": self.body | step.get("body", {})}
+        )
 
     def proven(self) -> set[tuple[str, str]]:
         """(route, field) pairs: what it proves on each route that it uses the field on."""

@@ -22,11 +22,14 @@ ANSWER = "Hello there, friend. The sun is up."
 
 MODEL = ("--dtype", "fp32")
 """What every server with the real model runs: the reference, whose bits hang on nothing else."""
-REAL = ("embedded", "tight")
-"""The profiles with the real model."""
-TIGHT_TOKENS = 768
 CLAMPED = 1.25
-"""The highest temperature of the profile tight."""
+"""The highest temperature of the profile tight, which also has few pages."""
+REAL = {
+    "embedded": ("--max-context", "4096", "--kv-tokens", "32768"),
+    "tight": ("--max-context", "512", "--kv-tokens", "512",
+              "--sampling-ranges", f"temperature=0:{CLAMPED}"),
+}  # fmt: skip
+"""The profiles with the real model, and their options."""
 
 
 def has_torch() -> bool:
@@ -41,11 +44,8 @@ def write_script(path: Path, replies: Iterable[dict[str, Any]]) -> Path:
 
 def options(profile: str, folder: Path, replies: Iterable[dict[str, Any]]) -> list[str]:
     """The options of a named server. `folder` is scratch space of its own."""
-    if profile == "embedded":
-        return [*MODEL, "--max-context", "4096", "--kv-tokens", "32768"]
-    if profile == "tight":
-        ranges = ["--sampling-ranges", f"temperature=0:{CLAMPED}"]
-        return [*MODEL, "--max-context", "512", "--kv-tokens", str(TIGHT_TOKENS), *ranges]
+    if profile in REAL:
+        return [*MODEL, *REAL[profile]]
     script = ["--scripted", str(write_script(folder / "script.json", replies))]
     names = [part for alias in ALIASES for part in ("--alias", alias)]
     context = ["--max-context", str(CONTEXT)]

@@ -79,8 +79,15 @@ class Reply:
             "error": self.error,
             "choices": [
                 # Without a token, there is no piece of a stream that could have an empty list.
-                (index, c.text, c.finish, c.stop_reason, c.logprobs or None, c.token_ids or None,
-                 c.prompt_token_ids)
+                (
+                    index,
+                    c.text,
+                    c.finish,
+                    c.stop_reason,
+                    c.logprobs or None,
+                    c.token_ids or None,
+                    c.prompt_token_ids,
+                )
                 for index, c in sorted(self.choices.items())
             ],
             "usage": self.usage,

@@ -72,8 +72,14 @@ def test_embedded(embedded: Server) -> None:
         for sampling in ({"temperature": 0}, {"temperature": 1.5, "seed": 11, "n": 2}):
             _compare(embedded, route, {**prompt, **sampling, "max_tokens": 5, "stop": [" the"]})
         scores = {"logprobs": True, "top_logprobs": 3} if route == "chat" else {"logprobs": 3}
-        _compare(embedded, route, {**prompt, **scores, "temperature": 1, "seed": 4, "max_tokens": 6})
-        pet = {"type": "object", "properties": {"pet": {"enum": ["cat", "dog"]}}, "required": ["pet"]}
+        _compare(
+            embedded, route, {**prompt, **scores, "temperature": 1, "seed": 4, "max_tokens": 6}
+        )
+        pet = {
+            "type": "object",
+            "properties": {"pet": {"enum": ["cat", "dog"]}},
+            "required": ["pet"],
+        }
         _compare(embedded, route, {**prompt, "json_schema": pet, "seed": 3, "max_tokens": 20})
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
-from openai.types.chat import ChatCompletionMessageParam
+from openai.types.chat import ChatCompletionMessageParam, ChatCompletionTokenLogprob
 from openai.types.shared_params import ResponseFormatJSONSchema
 from pydantic import BaseModel
 
@@ -230,7 +230,7 @@ def test_logprobs(client: OpenAI) -> None:
     assert logprobs and logprobs.content and logprobs.refusal is None
     assert b"".join(bytes(e.bytes or ()) for e in logprobs.content).decode() == ANSWER
     assert all(e.logprob == -0.25 and len(e.top_logprobs) == 2 for e in logprobs.content)
-    joined = []
+    joined: list[ChatCompletionTokenLogprob] = []
     for chunk in client.chat.completions.create(**asked, stream=True):
         if chunk.choices[0].logprobs:
             joined += chunk.choices[0].logprobs.content or []

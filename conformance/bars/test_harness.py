@@ -45,14 +45,12 @@ def test_harness(
     embedded: Server, reference: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All 800 loglikelihoods and greedy flags, and the accuracy."""
-    pytest.importorskip("lm_eval")
     for name in ("HF_HOME", "HF_DATASETS_CACHE"):
         monkeypatch.setenv(name, str(tmp_path / name))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    lm_eval = pytest.importorskip("lm_eval")
+    tasks = pytest.importorskip("lm_eval.tasks")
     monkeypatch.chdir(ROOT)  # the task names its items from there
-    import lm_eval
-    from lm_eval.tasks import TaskManager
-
     tokenizer = reference.save_tokenizer(tmp_path / "tokenizer")
     results = lm_eval.simple_evaluate(
         model="local-completions",
@@ -64,7 +62,7 @@ def test_harness(
             "batch_size": 8,
         },
         tasks=[TASK],
-        task_manager=TaskManager(include_path=str(items.FOLDER), include_defaults=False),
+        task_manager=tasks.TaskManager(include_path=str(items.FOLDER), include_defaults=False),
         log_samples=True,
         bootstrap_iters=0,
     )

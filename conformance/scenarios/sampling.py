@@ -12,7 +12,11 @@ from conformance.replies import send
 from conformance.server import Server
 
 _LOOP = {"match": "loop", "text": " tick tock tick tock tick tock tick tock tick tock"}
-_SLOW = {"match": "slow", "text": " one two three four five six seven eight nine ten", "delay_ms": 40}
+_SLOW = {
+    "match": "slow",
+    "text": " one two three four five six seven eight nine ten",
+    "delay_ms": 40,
+}
 
 
 def _body(route: str, text: str, **fields: Any) -> dict[str, Any]:
@@ -38,6 +42,10 @@ def clamped_ranges(pool: Pool, _: Callable[..., Server]) -> None:
         assert texts[0.5] != texts[CLAMPED], f"{route}: the case shows nothing: {texts}"
 
 
+def _pending(number: int) -> Callable[[dict[str, Any]], bool]:
+    return lambda metrics: bool(metrics["pending"] == number)
+
+
 def priority(_: Pool, start: Callable[..., Server]) -> None:
     """One place: of two that wait, the later one with the lower value runs before the other."""
     server = start([_SLOW], "--max-concurrency", "1", "--max-queue", "8")
@@ -56,7 +64,7 @@ def priority(_: Pool, start: Callable[..., Server]) -> None:
             server.until(lambda m: m["active"] == 1, "the first one runs")
             for waiting, (name, number) in enumerate((("late", 5), ("urgent", -5)), 1):
                 asked.append(threads.submit(ask, name, number))
-                server.until(lambda m, n=waiting: m["pending"] == n, f"{name} waits")
+                server.until(_pending(waiting), f"{name} waits")
             for one in asked:
                 one.result()
         assert sorted(ended, key=lambda name: ended[name]) == ["first", "urgent", "late"], route

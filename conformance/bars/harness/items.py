@@ -35,7 +35,8 @@ _ROWS = (
 )
 _OPPOSITES = {
     "hot": "cold", "up": "down", "open": "closed", "early": "late", "wet": "dry", "full": "empty",
-    "loud": "quiet", "rough": "smooth", "old": "new", "near": "far", "rich": "poor", "long": "short",
+    "loud": "quiet", "rough": "smooth", "old": "new", "near": "far", "rich": "poor",
+    "long": "short",
 }  # fmt: skip
 
 
@@ -57,7 +58,11 @@ def _kind(draw: random.Random) -> tuple[str, str, list[str]]:
     kind, *others = draw.sample(sorted(_KINDS), CHOICES)
     wrong = [draw.choice(_KINDS[other]) for other in others]
     article = "an" if kind[0] in "aeiou" else "a"
-    return f"Question: Which of these is {article} {kind}?\nAnswer:", draw.choice(_KINDS[kind]), wrong
+    return (
+        f"Question: Which of these is {article} {kind}?\nAnswer:",
+        draw.choice(_KINDS[kind]),
+        wrong,
+    )
 
 
 def _sum(draw: random.Random) -> tuple[str, str, list[str]]:
