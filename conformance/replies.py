@@ -286,3 +286,11 @@ def _take_piece(reply: Reply, piece: dict[str, Any], chunk: dict[str, Any], rout
     _observe(choice, piece, chunk, route)
     choice.finish = piece["finish_reason"]
     choice.stop_reason = piece.get("stop_reason")
+
+
+def comparable(reply: Reply) -> dict[str, Any]:
+    """An outcome without the part of usage that a warmer cache changes."""
+    outcome = reply.outcome()
+    if reply.usage is not None:
+        outcome["usage"] = {k: v for k, v in reply.usage.items() if k != "prompt_tokens_details"}
+    return outcome

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from conformance import profiles
-from conformance.cases import comparable
-from conformance.replies import send
+from conformance.replies import comparable, send
 from conformance.server import Server
 
 PROMPTS: dict[str, tuple[dict[str, Any], ...]] = {

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from conformance import cases, spec
-from conformance.replies import send
+from conformance.replies import comparable, send
 from conformance.server import Server
 
 FIELDS = [field for route in spec.ROUTES for field in spec.fields(route)]
@@ -80,12 +80,12 @@ def test_every_disposition_is_tested() -> None:
 
 
 def _changes_nothing(field: spec.Field, values: list[Any], server: Server) -> None:
-    plain = cases.comparable(send(server.http, field.route, _base(field)))
+    plain = comparable(send(server.http, field.route, _base(field)))
     assert plain["status"] == 200
     for value in values:
         reply = send(server.http, field.route, _with(field, value))
         assert reply.status == 200, f"{field} = {value!r}: {reply.error}"
-        assert cases.comparable(reply) == plain, f"{field} = {value!r} changes the reply"
+        assert comparable(reply) == plain, f"{field} = {value!r} changes the reply"
 
 
 def _non_null(field: spec.Field) -> list[tuple[spec.Schema, str]]:
