@@ -206,7 +206,7 @@ def _repetition(body: GenerationFields) -> RepetitionDetection | None:
         )
     if detection.max_pattern_size and detection.min_count < 2:
         raise RequestError("min_count must be at least 2", "repetition_detection.min_count")
-    return detection if detection.max_pattern_size else None
+    return detection
 
 
 def decode_constraint(body: GenerationFields) -> OutputConstraint | None:

@@ -147,7 +147,8 @@ class Stops:
 class RepetitionDetection:
     """Ends a sequence whose last tokens are `min_count` copies of one pattern.
 
-    The pattern has `min_pattern_size` to `max_pattern_size` tokens.
+    The pattern has `min_pattern_size` to `max_pattern_size` tokens; a `max_pattern_size` of 0 turns
+    the server's own detection off.
     """
 
     max_pattern_size: int

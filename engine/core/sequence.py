@@ -70,7 +70,7 @@ class Sequence:
         self._bias = self._bias_columns(())
         self._bias_while_short = self._bias_columns(tuple(self.ends | self.stops))
         self.seen = SeenTokens(request.token_ids) if self._has_penalties() else None
-        self.loops = LoopDetector(request.repetition) if request.repetition else None
+        self.loops = _loop_detector(request)
         self.scored = 1  # prompt tokens that have a score; nothing predicts the first
 
     @property
@@ -171,3 +171,8 @@ class Sequence:
             or sampling.frequency_penalty != 0.0
             or sampling.presence_penalty != 0.0
         )
+
+
+def _loop_detector(request: TokenRequest) -> LoopDetector | None:
+    detection = request.repetition
+    return LoopDetector(detection) if detection and detection.max_pattern_size else None

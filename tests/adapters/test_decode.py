@@ -87,7 +87,7 @@ FIELDS: list[tuple[dict[str, Any], str, Any]] = [
         "repetition",
         RepetitionDetection(8, 1, 2),
     ),
-    ({"repetition_detection": {}}, "repetition", None),
+    ({"repetition_detection": {}}, "repetition", RepetitionDetection(0, 1, 2)),
     ({"repetition_detection": None}, "repetition", None),
     ({"response_format": {"type": "text"}}, "constraint", None),
     ({"structured_outputs": {"json_object": False}}, "constraint", None),
