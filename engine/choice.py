@@ -32,7 +32,9 @@ class ChoiceOptions:
     `limit_cause` is what reaching the output limit means: the request's own limit, or the window.
     `opened` is the time of admission on the monotonic clock. Text of the first `min_tokens` tokens
     cannot hold a stop string (as in vLLM), and none of them can end a stop sequence. `records` asks
-    for a record of each token, `scores_prompt` says that the engine scores the prompt.
+    for a record of each token, `scores_prompt` says that the engine scores the prompt. The end
+    token has no record unless `records_end`: evaluation harnesses that have a prompt echoed drop
+    the last entry unseen, so there must be one for the generated token whatever it is.
     """
 
     prompt_tokens: int
@@ -43,6 +45,7 @@ class ChoiceOptions:
     echo: str = ""
     records: bool = False
     scores_prompt: bool = False
+    records_end: bool = False
 
 
 class Choice:
@@ -113,6 +116,9 @@ class Choice:
                 self._speak(token, score, self._last_token, events)
             else:
                 self._hold(self._token_stops, token, score, events)
+        elif self._options.records_end:
+            self._release_all(events)
+            self._records.append(TokenRecord(token, self._text_len, self._last_token, score))
         if cause is not None and not self.finished:
             self._release_all(events)
             if cause is FinishCause.STOP_TOKEN and self._options.stops.include:

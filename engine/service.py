@@ -164,6 +164,7 @@ def _choice_options(item: Prepared, opened: float) -> ChoiceOptions:
         opened=opened,
         echo=item.echo,
         records=request.records or request.logprobs is not None,
+        records_end=request.echo and request.logprobs is not None,
         scores_prompt=request.prompt_top is not None,
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
 from typing import Any
 
 import httpx2
@@ -40,12 +39,6 @@ FORMS: dict[str, dict[str, Any]] = {
 def test_cost(embedded: Server) -> None:
     """Seven rounds of 64 tokens; in each, every kind of stream in turn."""
     _measure(embedded.http, 7, 64, BAR, "eight streams on the model")
-
-
-def test_subset(start: Callable[..., Server]) -> None:
-    """The same on the scripted server at 10 ms a step, which a mask must not make much longer."""
-    server = start([{"match": "", "text": " word" * 200, "delay_ms": 10}], "--max-context", "4096")
-    _measure(server.http, 3, 32, 0.8, "eight streams on the scripted server")
 
 
 def _measure(client: httpx2.Client, rounds: int, tokens: int, bar: float, name: str) -> None:

@@ -125,3 +125,14 @@ def test_records_are_those_of_the_tokens_whose_text_begins_in_the_answer(seed: i
     assert said(whole) == shown
     times = [record.time for record in recorded(pieces)]
     assert times == sorted(times)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_the_end_token_has_a_record_where_a_harness_drops_the_last_one(kept: bool) -> None:
+    one = choice(records=True, records_end=kept)
+    events = play(one, ids("ab"))
+    last: list[SemanticEvent] = []
+    one.take(TokenEvent(0, END_ID, None, FinishCause.END), last)
+    found = [record.token for record in recorded([*events, *last])]
+    assert found == [*ids("ab"), *([END_ID] if kept else [])]
+    assert said([*events, *last]) == "ab"
