@@ -30,6 +30,7 @@ def choice(
     limit: FinishCause = FinishCause.LIMIT,
     records: bool = False,
     scores_prompt: bool = False,
+    records_end: bool = False,
 ) -> Choice:
     return Choice(
         0,
@@ -43,6 +44,7 @@ def choice(
             echo=echo,
             records=records,
             scores_prompt=scores_prompt,
+            records_end=records_end,
         ),
     )
 
