@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Any
 
 import pytest
@@ -137,7 +138,9 @@ async def test_offsets_are_those_of_the_text() -> None:
     assert both["tokens"][:3] == ["n", "\ufffd", "\ufffd"]
     assert both["token_logprobs"][0] is None and both["top_logprobs"][0] is None
     assert both["text_offset"][:3] == [0, 1, 2]  # of the decoded token strings
-    assert both["text_offset"][3:] == [2 + offset for offset in arrays["text_offset"]]
+    assert both["text_offset"][3:-1] == [2 + offset for offset in arrays["text_offset"]]
+    assert both["tokens"][-1] == "<|im_end|>"  # echoed scoring keeps the end token's entry
+    assert both["text_offset"][-1] == 2 + len(choice["text"])
     assert len(echoed["prompt_logprobs"]) == 3
 
 
@@ -156,7 +159,7 @@ async def test_streamed_echo_has_frames_of_the_prompt_before_the_rest(
         assert found["text"] == choice["text"] == prompt + "abc"[:max_tokens]
         assert found["arrays"] == choice["logprobs"]
         own = [e["choices"][0] for e in events if e["choices"][0]["index"] == index]
-        frames = [piece for piece in own if piece["logprobs"] and not piece["text"]]
+        frames = list(takewhile(lambda piece: piece["logprobs"] and not piece["text"], own))
         lengths = [len(piece["logprobs"]["tokens"]) for piece in frames]
         assert own[: len(frames)] == frames
         assert sum(lengths) == len(prompt.encode())
