@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import logging
 import signal
 import socket
@@ -12,7 +13,6 @@ import time
 
 import uvicorn
 
-from adapters.app import build_app
 from adapters.auth import Keys
 from adapters.http import HttpProtocol
 from adapters.script import load_script
@@ -51,6 +51,8 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130
     url = f"http://{_shown(config.host)}:{listener.getsockname()[1]}"
+    from adapters.app import build_app
+
     app = build_app(service, config, keys, on_start=client.attach)
     _Server(app, config, service, lambda: _announce(url, service.info)).run([listener])
     return 0
@@ -77,6 +79,7 @@ def load(config: Config) -> tuple[ProcessClient, Service]:
     )
     client = ProcessClient(settings)
     try:
+        importlib.import_module("adapters.app")  # takes a second, in which the engine loads
         if config.scripted is None:
             Shape.load(path)  # an unknown architecture is told before what else is wrong
             tokenizer = Tokenizer.load(path)
