@@ -71,7 +71,9 @@ class BeamSearch:
             candidates = heapq.nlargest(2 * width, grown, key=lambda beam: beam.total)
             done += [beam for beam in candidates if beam.cause is not None]
             active = [beam for beam in candidates if beam.cause is None][:width]
-            if not active or self._is_settled(active, done, length):
+            if self._is_settled(active, done, length):
+                active = []  # enough have ended: what has not is no answer
+            if not active:
                 break
         limited = [Beam(beam.scores, beam.total, FinishCause.LIMIT) for beam in active]
         return heapq.nlargest(width, done + limited, key=lambda beam: beam.rank(self._options))
@@ -86,6 +88,8 @@ class BeamSearch:
         if len(done) < self._options.width:
             return False
         if self._options.early_stopping:
+            return True
+        if not active:
             return True
         ranks = heapq.nlargest(self._options.width, (b.rank(self._options) for b in done))
         best = max(beam.total for beam in active)

@@ -117,6 +117,15 @@ def test_early_stopping_ends_when_as_many_beams_as_asked_have_ended() -> None:
     assert client.steps <= other.steps
 
 
+def test_when_enough_beams_have_ended_the_others_are_no_answers() -> None:
+    """A high length penalty would rank the unfinished, longer beams above them."""
+    free = asyncio.run(search(BeamOptions(3), 3)[0].run())
+    ends = tuple({beam.token_ids[2] for beam in free})
+    eager = search(BeamOptions(3, 10.0, early_stopping=True), 40, ends)[0]
+    beams = asyncio.run(eager.run())
+    assert [beam.cause for beam in beams] == [FinishCause.END] * 3
+
+
 def test_the_total_is_the_sum_of_the_tokens_log_probabilities() -> None:
     for beam in asyncio.run(search(BeamOptions(4), 5)[0].run()):
         assert beam.total == pytest.approx(sum(score.logprob for score in beam.scores))
