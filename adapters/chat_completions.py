@@ -27,20 +27,11 @@ from adapters.generation import (
     respond,
 )
 from adapters.logprobs import TokenNames, chat_logprobs, prompt_logprobs
+from engine.conversation import Conversation, Message, Part, Reasoning, Text
 from engine.errors import RequestError
+from engine.events import Output, PromptScored, TextDelta
 from engine.generation import Generation
-from engine.types import (
-    Conversation,
-    GenerationRequest,
-    LogprobOptions,
-    Message,
-    Output,
-    Part,
-    PromptScored,
-    Reasoning,
-    Text,
-    TextDelta,
-)
+from engine.types import GenerationRequest, LogprobOptions
 from generated.chat_completions import AssistantMessage, ChatCompletionRequest
 
 CHUNK_FORM = ChunkForm(

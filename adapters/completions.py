@@ -28,8 +28,9 @@ from adapters.generation import (
 )
 from adapters.logprobs import CompletionLogprobs, TokenNames, prompt_logprobs
 from engine.errors import RequestError
+from engine.events import Output, PromptScored, TextDelta
 from engine.generation import Generation
-from engine.types import GenerationRequest, Output, PromptScored, RawPrompt, TextDelta
+from engine.types import GenerationRequest, RawPrompt
 from generated.completions import CompletionRequest
 
 DEFAULT_MAX_TOKENS = 16  # the official API's

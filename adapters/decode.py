@@ -8,10 +8,10 @@ from typing import Any, Literal, TypeVar, cast
 from pydantic import MISSING
 
 from adapters.call import Call
+from engine.conversation import Conversation
 from engine.errors import RequestError
 from engine.types import (
     BeamOptions,
-    Conversation,
     GenerationRequest,
     LogprobOptions,
     OutputConstraint,

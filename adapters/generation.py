@@ -19,12 +19,9 @@ from adapters.decode import given
 from adapters.envelope import openai_body
 from engine.accumulate import accumulate, check_end
 from engine.errors import GenerationFailed, RequestError
-from engine.generation import Generation
-from engine.types import (
+from engine.events import (
     FinishCause,
     Finished,
-    GenerationRequest,
-    ModelInfo,
     Output,
     PromptScored,
     SemanticEvent,
@@ -33,6 +30,8 @@ from engine.types import (
     TokenRecord,
     Usage,
 )
+from engine.generation import Generation
+from engine.types import GenerationRequest, ModelInfo
 from generated.shared import GenerationFields, StreamOptions
 
 log = logging.getLogger("heliograph.api")

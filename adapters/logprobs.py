@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from engine.events import TokenRecord, TokenScore
 from engine.text.tokenizer import Tokenizer
-from engine.types import TokenRecord, TokenScore
 
 
 class TokenNames:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from engine.errors import GenerationFailed, RequestError
-from engine.types import (
+from engine.events import (
     FinishCause,
     Finished,
     Output,

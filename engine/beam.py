@@ -15,17 +15,11 @@ from dataclasses import dataclass
 from engine.choice import Choice
 from engine.client import EngineClient, TokenEvent
 from engine.errors import GenerationFailed
+from engine.events import FinishCause, SemanticEvent, TokenScore
 from engine.generation import Admission, Batch, Generation
 from engine.messages import TokenRequest
 from engine.prepare import Prepared
-from engine.types import (
-    BeamOptions,
-    FinishCause,
-    LogprobOptions,
-    Sampling,
-    SemanticEvent,
-    TokenScore,
-)
+from engine.types import BeamOptions, LogprobOptions, Sampling
 
 
 @dataclass(frozen=True, slots=True)

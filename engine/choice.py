@@ -7,20 +7,20 @@ from collections import deque
 from dataclasses import dataclass
 
 from engine.client import TokenEvent
-from engine.text.detokenizer import Detokenizer
-from engine.text.stops import StopMatcher
-from engine.types import (
+from engine.events import (
     FinishCause,
     Finished,
     PromptScored,
     SemanticEvent,
     Started,
-    Stops,
     TextDelta,
     TokenRecord,
     TokenScore,
     Usage,
 )
+from engine.text.detokenizer import Detokenizer
+from engine.text.stops import StopMatcher
+from engine.types import Stops
 
 BROKEN = (FinishCause.FAILED, FinishCause.CANCELLED, FinishCause.DEAD_END)
 

@@ -17,8 +17,9 @@ from engine.core.loop import Command, EngineLoop
 from engine.core.remote import WAKE, build_loop, drain, run_engine
 from engine.core.runner import EngineSettings
 from engine.errors import EngineUnavailable, StartupError
+from engine.events import FinishCause, TokenScore
 from engine.messages import EngineStats, StepMessage, TokenizerFacts, TokenRequest
-from engine.types import EngineFacts, FinishCause, TokenScore
+from engine.types import EngineFacts
 
 
 class TokenEvent(NamedTuple):

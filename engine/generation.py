@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from engine.choice import BROKEN, Choice
 from engine.client import EngineClient, TokenStream
 from engine.counters import Counters
-from engine.types import FinishCause, SemanticEvent, TextDelta
+from engine.events import FinishCause, SemanticEvent, TextDelta
 
 Batch = list[tuple[int, SemanticEvent]]
 

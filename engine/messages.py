@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from engine.types import (
-    FinishCause,
-    LogprobOptions,
-    RepetitionDetection,
-    Sampling,
-    TokenScore,
-)
+from engine.events import FinishCause, TokenScore
+from engine.types import LogprobOptions, RepetitionDetection, Sampling
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +14,24 @@ class TokenizerFacts:
 
     json: str
     eos_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingLimits:
+    """Where a thought begins and ends, by tokens, and what closes it early.
+
+    A thought is open from the start where `starts_open`, and after a token of `open_ids`; a token
+    of `end_ids`, which holds `close_id`, ends it. When `budget` tokens of the output were thoughts,
+    or when the thought's last tokens are a loop (`repetition`), the next token is `close_id`,
+    unless a grammar does not allow it. It has no score.
+    """
+
+    close_id: int
+    open_ids: tuple[int, ...]
+    end_ids: tuple[int, ...]
+    starts_open: bool
+    budget: int | None = None
+    repetition: RepetitionDetection | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +56,7 @@ class TokenRequest:
     deadline: float | None = None
     grammar: str | None = None
     repetition: RepetitionDetection | None = None
+    thinking: ThinkingLimits | None = None
     logprobs: LogprobOptions | None = None
     prompt_top: int | None = None
     hint: str = ""
@@ -65,6 +79,8 @@ class EngineStats:
     forced_tokens: int = 0
     repetition_cuts: int = 0
     deadline_cuts: int = 0
+    reasoning_budget_cuts: int = 0
+    reasoning_loop_cuts: int = 0
 
 
 @dataclass(slots=True)

@@ -6,23 +6,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from engine.conversation import Conversation, Message, Text
 from engine.errors import ContextOverflow, RequestError
+from engine.events import FinishCause
 from engine.grammar.compile import grammar_of
 from engine.grammar.instruction import instruction
 from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
 from engine.types import (
-    Conversation,
-    FinishCause,
     GenerationRequest,
-    Message,
     ModelInfo,
     OutputConstraint,
     Prompt,
     RawPrompt,
     Sampling,
     SamplingOverride,
-    Text,
 )
 
 _RANGED = (

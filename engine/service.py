@@ -13,18 +13,14 @@ from typing import TypeVar
 from engine.beam import BeamGeneration, BeamSearch
 from engine.choice import Choice, ChoiceOptions
 from engine.client import EngineClient
+from engine.conversation import Conversation, Text
 from engine.counters import Counters
 from engine.errors import Overloaded, RequestError
 from engine.generation import Admission, Generation, SampledGeneration
 from engine.messages import TokenRequest
 from engine.prepare import Prepared, Preparer
 from engine.text.detokenizer import Detokenizer
-from engine.types import (
-    Conversation,
-    GenerationRequest,
-    ModelInfo,
-    Text,
-)
+from engine.types import GenerationRequest, ModelInfo
 
 T = TypeVar("T")
 

@@ -1,58 +1,16 @@
-"""The nouns of the engine: what a request asks for and what a generation says back.
+"""What a request asks of the loaded model, and what is known of that model.
 
-Every protocol decodes to `GenerationRequest` and encodes from `SemanticEvent`; nothing here knows
-a protocol, a tensor or a process. All values are immutable.
+Every protocol decodes to `GenerationRequest`, with `engine.conversation`, and encodes from
+`engine.events`; nothing here knows a protocol, a tensor or a process. All values are immutable.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Literal
 
-Role = Literal["system", "developer", "user", "assistant"]
-JsonValue = object
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A run of text in a message."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reasoning:
-    """The thoughts of an earlier assistant turn, replayed by the template's own rules."""
-
-    text: str
-
-
-Part = Text | Reasoning
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One turn; `parts` in the order the client gave them."""
-
-    role: Role
-    parts: tuple[Part, ...]
-    name: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Conversation:
-    """What the client meant, in order; becomes token ids through the chat template.
-
-    `continue_final` leaves the last message open so that generation goes on inside it.
-    """
-
-    messages: tuple[Message, ...]
-    template_kwargs: Mapping[str, JsonValue] = field(default_factory=dict)
-    add_generation_prompt: bool = True
-    continue_final: bool = False
-    add_special_tokens: bool = False
+from engine.conversation import Conversation
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,34 +149,6 @@ class LogprobOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenScore:
-    """A token with the log probability that the raw next-token distribution gave it.
-
-    `rank` is 1 + the number of tokens with a higher one. `top` holds (token, logprob) of the
-    alternatives in order. Values are natural logarithms in fp32; -inf is -9999.0.
-    """
-
-    token: int
-    logprob: float
-    rank: int
-    top: tuple[tuple[int, float], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TokenRecord:
-    """A generated token that a client asked to see.
-
-    `offset` counts the characters of the choice's text before the token's first byte. `time` is in
-    seconds since the request was admitted.
-    """
-
-    token: int
-    offset: int
-    time: float
-    score: TokenScore | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class GenerationRequest:
     """One prompt and what to do with it; the only thing that adapters create.
 
@@ -253,93 +183,14 @@ class GenerationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What the model reads: made from a conversation by template and dialect, or raw."""
+    """What the model reads: made from a conversation by template and dialect, or raw.
+
+    `tail` is the end of a rendered prompt, from where the last turn begins: what an output
+    continues. A dialect sees there whether the prompt has opened the model's thoughts.
+    """
 
     token_ids: tuple[int, ...]
-
-
-class FinishCause(Enum):
-    """Why a generation ended; decided once, at the terminal token."""
-
-    END = "end"  # the model's own end token
-    STOP_STRING = "stop_string"
-    STOP_TOKEN = "stop_token"
-    LIMIT = "limit"  # the request's output limit
-    COMPLETE = "complete"  # the constrained answer is whole
-    DEADLINE = "deadline"  # the request's time limit
-    REPETITION = "repetition"  # a loop was detected
-    CONTEXT_FULL = "context_full"  # the window, or the pages, are used up
-    CANCELLED = "cancelled"
-    FAILED = "failed"
-    DEAD_END = "dead_end"  # the request's own limits leave no token: the client's fault
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Native token counts. `cached` is the part of `prompt` that was not computed again."""
-
-    prompt: int = 0
-    cached: int = 0
-    output: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """The first token exists, even when it shows no text yet."""
-
-    usage: Usage
-
-
-@dataclass(frozen=True, slots=True)
-class PromptScored:
-    """Scores of the next prompt tokens, in order; None for the first, which nothing predicts."""
-
-    scores: tuple[TokenScore | None, ...]
-    usage: Usage
-
-
-@dataclass(frozen=True, slots=True)
-class TextDelta:
-    """Answer text that is final: never part of a stop string, never half a character.
-
-    `usage` counts the tokens so far, those without text included. `records` are the tokens that
-    became certain with it; there may be some without text, and text without any. The first
-    `echoed` characters of the text are the prompt's.
-    """
-
-    text: str
-    usage: Usage
-    records: tuple[TokenRecord, ...] = ()
-    echoed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """The last event of every choice. `stop` is the stop string or token id that matched.
-
-    `first_token` and `decode` are seconds: from admission to the first token, from it to the last.
-    """
-
-    cause: FinishCause
-    usage: Usage
-    stop: str | int | None = None
-    error: str | None = None
-    first_token: float = 0.0
-    decode: float = 0.0
-
-
-SemanticEvent = PromptScored | Started | TextDelta | Finished
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """One finished choice, accumulated from its events; `echoed` as in `TextDelta`."""
-
-    text: str
-    end: Finished
-    echoed: int = 0
-    records: tuple[TokenRecord, ...] = ()
-    prompt_scores: tuple[TokenScore | None, ...] = ()
+    tail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,13 @@ from engine.backend.scripted import Reply, Script
 from engine.client import EngineClient, ThreadClient, TokenEvent, TokenStream
 from engine.core.runner import EngineSettings
 from engine.errors import EngineUnavailable
+from engine.events import FinishCause
 from engine.messages import EngineStats, TokenizerFacts, TokenRequest
 from engine.prepare import Preparer
 from engine.service import Limits, Service
 from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
-from engine.types import EngineFacts, FinishCause, ModelInfo, Sampling
+from engine.types import EngineFacts, ModelInfo, Sampling
 from tests.engine.text.vocabularies import small
 
 DEFAULTS = Sampling(temperature=0.7, top_p=0.9, top_k=40)

@@ -22,7 +22,9 @@ STEMS = sorted(path.stem for path in (ROOT / "specs").glob("*.yaml") if path.ste
 EVERY_DEVICE_LIBRARY = frozenset({"torch", "triton", "flashinfer", "transformers", "safetensors"})
 EVERY_WEB_LIBRARY = frozenset({"pydantic", "pydantic_core", "fastapi", "starlette", "uvicorn"})
 TEXT = ("engine.text", "engine.dialects", "engine.grammar")
-VOCABULARY = ("engine.types", "engine.errors", "engine.config")
+VOCABULARY = (
+    "engine.types", "engine.conversation", "engine.events", "engine.errors", "engine.config",
+)  # fmt: skip
 STEP = (
     *VOCABULARY, "engine.messages", "engine.backend.backend", "engine.core.scheduler",
     "engine.core.sequence", "engine.core.repeats", "engine.core.pages", "engine.core.prefix",
@@ -43,7 +45,7 @@ SHARED_ADAPTERS = tuple(
     )
 )  # fmt: skip
 FROM_ENGINE = (
-    "engine.types", "engine.errors", "engine.service", "engine.generation", "engine.accumulate",
+    "engine.types", "engine.conversation", "engine.events", "engine.errors", "engine.service", "engine.generation", "engine.accumulate",
     "engine.decide", "engine.counters",
 )  # fmt: skip
 
@@ -75,7 +77,8 @@ _ADAPTER = Row((*FROM_ENGINE, "engine.config", *SHARED_ADAPTERS, "generated.shar
 TABLE: dict[str, Row] = {
     "engine": Row((), stdlib_only=True),
     "engine.config": Row(("engine.types", "engine.errors"), stdlib_only=True),
-    "engine.messages": Row(("engine.types",), stdlib_only=True),
+    "engine.types": Row(("engine.conversation",), stdlib_only=True),
+    "engine.messages": Row(("engine.types", "engine.events"), stdlib_only=True),
     **{name: Row((*VOCABULARY, *TEXT), _LIGHT_NEVER) for name in TEXT},
     "engine.grammar": Row((*VOCABULARY, "engine.grammar"), _LIGHT_NEVER | _TEXT_LIBRARIES),
     "engine.core": Row(STEP, _LIGHT_NEVER | _TEXT_LIBRARIES | {"llguidance"}),
@@ -96,11 +99,11 @@ TABLE: dict[str, Row] = {
     "adapters": Row(_ADAPTER.may, EVERY_DEVICE_LIBRARY),
     **{f"adapters.{stem}": _stem(stem) for stem in STEMS},
     "adapters.decode": Row(
-        ("engine.types", "engine.errors", "adapters.call", "generated.shared"),
+        ("engine.types", "engine.conversation", "engine.errors", "adapters.call", "generated.shared"),
         EVERY_DEVICE_LIBRARY,
     ),
     "adapters.logprobs": Row(
-        ("engine.types", "engine.text.tokenizer"), _LIGHT_NEVER  # the tokenizer: for its type
+        ("engine.types", "engine.events", "engine.text.tokenizer"), _LIGHT_NEVER  # the tokenizer: for its type
     ),
     "adapters.http": Row((), EVERY_DEVICE_LIBRARY),
     "adapters.app": Row(

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.types import TokenScore
+from engine.events import TokenScore
 
 PAGE_TOKENS = 16
 

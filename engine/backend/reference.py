@@ -24,10 +24,10 @@ from engine.backend.linear import Linear, packing_is_exact
 from engine.backend.sampling import sample
 from engine.backend.scores import log_softmax, sampled_scores, score
 from engine.backend.torch_ops import KvPool, Rotations, TorchStep
+from engine.events import TokenScore
 from engine.model.decoder import Decoder
 from engine.model.shape import Shape
 from engine.model.weights import load_decoder, open_checkpoint, rotary_frequencies
-from engine.types import TokenScore
 
 Dtype = Literal["auto", "fp32", "bf16"]
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from engine.backend.backend import Float32, Int64, StepPlan
-from engine.types import TokenScore
+from engine.events import TokenScore
 
 NO_CHANCE = -9999.0  # what is reported for a log probability that is not finite
 

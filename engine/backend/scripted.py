@@ -20,7 +20,7 @@ import numpy as np
 
 from engine.backend.backend import ALL_BANNED, Float32, ModelShape, StepPlan, StepResult
 from engine.backend.scores import NO_CHANCE, score, wanted_score
-from engine.types import TokenScore
+from engine.events import TokenScore
 
 SCRIPTED_LOGPROB = -0.25
 

@@ -14,8 +14,8 @@ from engine.core.prefix import PrefixIndex
 from engine.core.scheduler import Scheduler, Slice
 from engine.core.sequence import Sequence
 from engine.errors import GenerationFailed
+from engine.events import FinishCause, TokenScore
 from engine.messages import EngineStats, StepMessage, TokenRequest
-from engine.types import FinishCause, TokenScore
 
 log = logging.getLogger("heliograph.engine")
 

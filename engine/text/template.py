@@ -9,6 +9,7 @@ from typing import Any
 
 import jinja2
 
+from engine.conversation import Conversation
 from engine.errors import RequestError, StartupError
 from engine.text.control import Spellings
 from engine.text.gguf_meta import read_metadata
@@ -17,7 +18,6 @@ from engine.text.jinja import TemplateRefusal, compile_template, render_template
 from engine.text.tokenizer import Tokenizer
 from engine.text.turns import Abilities, Turn, arrange, probe
 from engine.text.vocabulary import read_json
-from engine.types import Conversation
 
 # For a model without a template whose vocabulary has these tokens: it was trained on them.
 _CHATML = (

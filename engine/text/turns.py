@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from engine.types import Message, Reasoning, Text
+from engine.conversation import Message, Reasoning, Text
 
 _GAP = "\n\n"  # between the blocks of one turn
 

@@ -7,8 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any, cast
 
 from adapters.generation import Reply
-from engine.generation import Generation
-from engine.types import (
+from engine.events import (
     FinishCause,
     Finished,
     PromptScored,
@@ -19,6 +18,7 @@ from engine.types import (
     TokenScore,
     Usage,
 )
+from engine.generation import Generation
 
 Batch = list[tuple[int, SemanticEvent]]
 

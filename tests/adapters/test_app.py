@@ -16,7 +16,7 @@ from adapters.app import build_app
 from adapters.auth import Keys
 from engine.client import TokenEvent
 from engine.config import Config
-from engine.types import FinishCause
+from engine.events import FinishCause
 from generated.routes import ROUTES, Route
 from tests.adapters.asgi import app_of, app_serving, call, exchange
 from tests.serving import PlayedClient, facts, reply, service_over

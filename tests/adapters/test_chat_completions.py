@@ -10,16 +10,9 @@ import pytest
 from adapters.chat_completions import decode, encode
 from adapters.generation import FINISH_REASONS
 from adapters.logprobs import TokenNames
-from engine.types import (
-    Conversation,
-    FinishCause,
-    GenerationRequest,
-    Message,
-    Output,
-    Reasoning,
-    Text,
-    Usage,
-)
+from engine.conversation import Conversation, Message, Reasoning, Text
+from engine.events import FinishCause, Output, Usage
+from engine.types import GenerationRequest
 from generated.chat_completions import ChatCompletion, ChatCompletionChunk, ChatCompletionRequest
 from tests.adapters.asgi import app_serving, call
 from tests.adapters.played import ended, played, reply_of

@@ -11,7 +11,8 @@ from adapters.completions import decode, encode
 from adapters.generation import FINISH_REASONS
 from adapters.logprobs import TokenNames
 from engine.errors import RequestError
-from engine.types import FinishCause, GenerationRequest, Output, RawPrompt, Usage
+from engine.events import FinishCause, Output, Usage
+from engine.types import GenerationRequest, RawPrompt
 from generated.completions import Completion, CompletionChunk, CompletionRequest
 from tests.adapters.asgi import app_serving, call
 from tests.adapters.played import ended, played, reply_of

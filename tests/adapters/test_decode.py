@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.types import (
-    BeamOptions,
-    LogprobOptions,
-    RepetitionDetection,
-    SamplingOverride,
-    Stops,
-)
+from engine.types import BeamOptions, LogprobOptions, RepetitionDetection, SamplingOverride, Stops
 from generated.chat_completions import ChatCompletionRequest
 from generated.completions import CompletionRequest
 from tests.adapters.decoding import ROUTES, at, decoded, refused

@@ -22,7 +22,7 @@ from adapters.generation import (
 )
 from engine.choice import BROKEN
 from engine.errors import GenerationFailed
-from engine.types import FinishCause, Finished, Usage
+from engine.events import FinishCause, Finished, Usage
 from generated.chat_completions import ChatCompletionChunk, ChatFinishReason
 from generated.completions import CompletionChunk, CompletionFinishReason
 from generated.shared import ErrorEnvelope, FlareReply, StreamOptions

@@ -8,7 +8,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from adapters.logprobs import CompletionLogprobs, TokenNames, chat_logprobs, prompt_logprobs
-from engine.types import TokenRecord, TokenScore
+from engine.events import TokenRecord, TokenScore
 from generated.chat_completions import ChatLogprobs
 from generated.completions import CompletionLogprobs as CompletionModel
 from generated.shared import PromptLogprobs

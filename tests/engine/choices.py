@@ -7,16 +7,9 @@ from unittest.mock import patch
 
 from engine.choice import Choice, ChoiceOptions
 from engine.client import TokenEvent
+from engine.events import FinishCause, Finished, SemanticEvent, TextDelta, TokenRecord, TokenScore
 from engine.text.detokenizer import Detokenizer
-from engine.types import (
-    FinishCause,
-    Finished,
-    SemanticEvent,
-    Stops,
-    TextDelta,
-    TokenRecord,
-    TokenScore,
-)
+from engine.types import Stops
 from tests.serving import tokenizer
 
 OPENED = 100.0

@@ -8,7 +8,7 @@ import pytest
 
 from engine.accumulate import accumulate
 from engine.errors import GenerationFailed, RequestError
-from engine.types import (
+from engine.events import (
     FinishCause,
     Finished,
     Output,

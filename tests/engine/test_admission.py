@@ -11,9 +11,10 @@ import pytest
 from engine.accumulate import accumulate
 from engine.client import TokenEvent
 from engine.errors import EngineUnavailable, GenerationFailed, Overloaded, RequestError
+from engine.events import FinishCause, SemanticEvent, TextDelta
 from engine.generation import Generation
 from engine.service import Service
-from engine.types import FinishCause, GenerationRequest, RawPrompt, SemanticEvent, Stops, TextDelta
+from engine.types import GenerationRequest, RawPrompt, Stops
 from tests.serving import PlayedClient, facts, ids, reply, service_over, serving
 
 PLACES = 6  # four run, two wait

@@ -13,17 +13,10 @@ pytest.importorskip("transformers")
 
 from engine.beam import BeamSearch  # noqa: E402
 from engine.client import TokenEvent, TokenStream  # noqa: E402
+from engine.events import FinishCause, TokenScore  # noqa: E402
 from engine.messages import EngineStats, TokenRequest  # noqa: E402
 from engine.prepare import Prepared  # noqa: E402
-from engine.types import (  # noqa: E402
-    BeamOptions,
-    FinishCause,
-    GenerationRequest,
-    Prompt,
-    RawPrompt,
-    Sampling,
-    TokenScore,
-)
+from engine.types import BeamOptions, GenerationRequest, Prompt, RawPrompt, Sampling  # noqa: E402
 from tests.engine.models import tiny_llama  # noqa: E402
 
 MODEL = tiny_llama()

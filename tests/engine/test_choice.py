@@ -6,14 +6,7 @@ import pytest
 
 from engine.choice import BROKEN
 from engine.client import TokenEvent
-from engine.types import (
-    FinishCause,
-    Finished,
-    SemanticEvent,
-    Started,
-    TextDelta,
-    Usage,
-)
+from engine.events import FinishCause, Finished, SemanticEvent, Started, TextDelta, Usage
 from tests.engine.choices import choice, end, play, said
 from tests.serving import ids, tokenizer
 

@@ -7,8 +7,9 @@ import random
 import pytest
 
 from engine.client import TokenEvent
+from engine.events import FinishCause, SemanticEvent, TextDelta
 from engine.text.detokenizer import Detokenizer
-from engine.types import FinishCause, SemanticEvent, Stops, TextDelta
+from engine.types import Stops
 from tests.engine.choices import choice, clocked, end, play, recorded, said, score_of
 from tests.serving import ids, tokenizer
 

@@ -7,16 +7,16 @@ import itertools
 import pytest
 
 from engine.client import TokenEvent
-from engine.types import (
+from engine.events import (
     FinishCause,
     PromptScored,
     SemanticEvent,
     Started,
-    Stops,
     TextDelta,
     TokenScore,
     Usage,
 )
+from engine.types import Stops
 from tests.engine.choices import choice, clocked, end, play, recorded, said
 from tests.serving import ids
 

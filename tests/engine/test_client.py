@@ -14,8 +14,9 @@ from engine.backend.scripted import Reply
 from engine.client import ProcessClient, ThreadClient, TokenEvent, TokenStream, _Dispatcher
 from engine.core.loop import Command
 from engine.errors import EngineUnavailable, StartupError
+from engine.events import FinishCause
 from engine.messages import EngineStats, StepMessage, TokenRequest
-from engine.types import EngineFacts, FinishCause, Sampling
+from engine.types import EngineFacts, Sampling
 from tests.serving import ids, reply, settings, tokenizer, tokenizer_facts
 
 

@@ -6,21 +6,18 @@ from typing import Any
 
 import pytest
 
+from engine.conversation import Conversation, Message, Role, Text
 from engine.errors import RequestError
 from engine.grammar.instruction import instruction
 from engine.prepare import Prepared, Preparer
 from engine.types import (
-    Conversation,
     GenerationRequest,
     LogprobOptions,
-    Message,
     OutputConstraint,
     RawPrompt,
-    Role,
     Sampling,
     SamplingOverride,
     Stops,
-    Text,
 )
 from tests.serving import DEFAULTS, facts, ids, preparer_over, tokenizer
 

@@ -9,24 +9,21 @@ import pytest
 
 from engine.accumulate import accumulate
 from engine.client import TokenEvent
+from engine.conversation import Conversation, Message, Text
 from engine.errors import ContextOverflow, RequestError
+from engine.events import FinishCause, TokenScore
 from engine.grammar.compile import grammar_of
 from engine.messages import TokenRequest
 from engine.service import Service
 from engine.types import (
-    Conversation,
-    FinishCause,
     GenerationRequest,
     LogprobOptions,
-    Message,
     OutputConstraint,
     RawPrompt,
     RepetitionDetection,
     Sampling,
     SamplingOverride,
     Stops,
-    Text,
-    TokenScore,
 )
 from tests.serving import DEFAULTS, PlayedClient, facts, ids, service_over, serving, tokenizer
 

@@ -14,9 +14,9 @@ from transformers import LlamaForCausalLM
 from engine.backend.backend import PAGE_TOKENS, StepResult
 from engine.backend.reference import SLAB_ROWS, TorchReference
 from engine.backend.scores import log_softmax, score
+from engine.events import TokenScore
 from engine.model.checkpoint import locate
 from engine.text.gguf_meta import read_metadata
-from engine.types import TokenScore
 from tests.engine.models import embedded_in_transformers, save_folder, tiny_llama
 from tests.engine.plans import Draw, Rows, plan_of
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from engine.backend.backend import Float32
 from engine.backend.scores import NO_CHANCE, log_softmax, sampled_scores, score, scored_rows
-from engine.types import TokenScore
+from engine.events import TokenScore
 from tests.engine.plans import Draw, sampling_plan
 
 SIZES = (1, 2, 5, 20, 21, 97, 4099, 49_152)

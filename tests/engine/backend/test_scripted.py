@@ -10,7 +10,7 @@ import pytest
 from engine.backend.backend import StepPlan
 from engine.backend.scores import NO_CHANCE
 from engine.backend.scripted import Reply, Script, Scripted
-from engine.types import TokenScore
+from engine.events import TokenScore
 from tests.engine.plans import Draw, Rows, plan_of
 
 END = 9

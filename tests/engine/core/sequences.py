@@ -17,11 +17,12 @@ from tokenizers import AddedToken, decoders, models, pre_tokenizers
 from engine.backend.backend import ALL_BANNED, Int64, ModelShape, StepPlan, StepResult
 from engine.core.loop import Command, EngineLoop
 from engine.core.masks import Constraints
+from engine.events import FinishCause, TokenScore
 from engine.grammar.compile import grammar_of
 from engine.grammar.mask import Vocabulary
 from engine.messages import StepMessage, TokenRequest
 from engine.text.token_bytes import byte_alphabet
-from engine.types import FinishCause, OutputConstraint, Sampling, TokenScore
+from engine.types import OutputConstraint, Sampling
 
 END = 1
 VOCAB = 1000

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from engine.types import FinishCause
+from engine.events import FinishCause
 from tests.engine.core.sequences import END, Harness, expected, request
 
 

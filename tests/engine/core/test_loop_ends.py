@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from engine.types import FinishCause, RepetitionDetection
+from engine.events import FinishCause
+from engine.types import RepetitionDetection
 from tests.engine.core.sequences import Harness, continuation, expected, regex, request
 
 LONG = regex("[ab]{400}")

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from engine.backend.backend import ALL_BANNED
+from engine.events import FinishCause
 from engine.messages import TokenRequest
-from engine.types import FinishCause, LogprobOptions
+from engine.types import LogprobOptions
 from tests.engine.core.sequences import (
     END,
     PATIENCE,

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from engine.types import FinishCause, LogprobOptions
+from engine.events import FinishCause
+from engine.types import LogprobOptions
 from tests.engine.core.sequences import (
     Harness,
     byte_ids,

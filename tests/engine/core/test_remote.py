@@ -8,8 +8,8 @@ import threading
 
 from engine.core.loop import Command
 from engine.core.remote import WAKE, PipeLink, build_loop, drain
+from engine.events import FinishCause
 from engine.messages import EngineStats, StepMessage
-from engine.types import FinishCause
 from tests.engine.core.sequences import request
 from tests.serving import reply, settings, tokenizer_facts
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from engine.events import FinishCause
 from engine.messages import TokenRequest
-from engine.types import FinishCause
 from tests.engine.core.sequences import Harness, expected, regex, request
 
 OPTIONS: list[dict[str, Any]] = [

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from engine.conversation import Conversation, Message, Reasoning, Role, Text
 from engine.errors import RequestError, StartupError
 from engine.text.gguf_vocab import load_gguf
 from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
-from engine.types import Conversation, Message, Reasoning, Role, Text
 from tests.engine.text.vocabularies import byte_level_core, small, write_folder, write_gguf
 
 CHATML = (

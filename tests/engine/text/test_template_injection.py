@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.conversation import Conversation, Message, Role, Text
 from engine.errors import RequestError
 from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
-from engine.types import Conversation, Message, Role, Text
 from tests.engine.text.vocabularies import small
 
 CHATML = (

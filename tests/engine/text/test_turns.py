@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from engine.conversation import Message, Reasoning, Role, Text
 from engine.text.turns import Abilities, Turn, arrange, probe
-from engine.types import Message, Reasoning, Role, Text
 
 ALL = Abilities(system=True, inline_system=True, repeated_roles=True)
 NO_INLINE = Abilities(system=True, inline_system=False, repeated_roles=True)

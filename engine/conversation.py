@@ -1,0 +1,131 @@
+"""A conversation: what a client meant, in order, whatever protocol it spoke.
+
+Every protocol decodes to these values; templates and dialects render them. All are immutable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Role = Literal["system", "developer", "user", "assistant", "tool"]
+JsonValue = object
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A run of text in a message."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """The thoughts of an earlier assistant turn, replayed by the template's own rules."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that an assistant turn made.
+
+    `arguments` is the text that the model wrote: JSON for a function (not necessarily valid), the
+    free text for a custom tool.
+    """
+
+    id: str
+    name: str
+    arguments: str
+    custom: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What the client's tool answered to the call `call_id`; the only part of a `tool` message."""
+
+    call_id: str
+    texts: tuple[str, ...]
+    name: str | None = None
+    is_error: bool = False
+
+
+Part = Text | Reasoning | ToolCall | ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn; `parts` in the order the client gave them."""
+
+    role: Role
+    parts: tuple[Part, ...]
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CustomFormat:
+    """What the free text of a custom tool must match; `source` is a Lark grammar or a regex."""
+
+    kind: Literal["text", "lark", "regex"] = "text"
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool that the client runs: a function with JSON arguments, or, with `format`, a custom one.
+
+    `parameters` is the JSON Schema of the arguments, an object; `strict` has it enforced. `param`
+    is the path of the client's field, for errors.
+    """
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, JsonValue] = field(default_factory=lambda: {"type": "object"})
+    strict: bool = False
+    format: CustomFormat | None = None
+    param: str = "tools"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """Whether the answer must be a call. `names` are the tools it may call; None allows all."""
+
+    mode: Literal["auto", "none", "required"] = "auto"
+    names: frozenset[str] | None = None
+
+
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """How much the model may think before it answers.
+
+    `effort` is a level, a number where the template takes one, or None for the template's default;
+    "none" switches thinking off. `budget` caps the tokens of the thought, which is then closed;
+    `budget_param` is the client's name for it. None is no cap of the request's own.
+    """
+
+    effort: Effort | int | None = None
+    budget: int | None = None
+    budget_param: str = "thinking_token_budget"
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What the client meant, in order; becomes token ids through the chat template.
+
+    `parallel_calls` False ends the turn with its first call. `continue_final` leaves the last
+    message open so that generation goes on inside it.
+    """
+
+    messages: tuple[Message, ...]
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice = ToolChoice()
+    parallel_calls: bool = True
+    thinking: Thinking = Thinking()
+    template_kwargs: Mapping[str, JsonValue] = field(default_factory=dict)
+    add_generation_prompt: bool = True
+    continue_final: bool = False
+    add_special_tokens: bool = False
