@@ -7,12 +7,13 @@ import time
 from typing import Protocol
 
 from engine.backend.backend import ALL_BANNED, Backend, StepResult
-from engine.core.batch import build_plan
+from engine.core.batch import Masks, build_plan
 from engine.core.masks import Constraints
 from engine.core.pages import PagePool
 from engine.core.prefix import PrefixIndex
 from engine.core.scheduler import Scheduler, Slice
 from engine.core.sequence import Sequence
+from engine.core.thinking import Cut
 from engine.errors import GenerationFailed
 from engine.events import FinishCause, TokenScore
 from engine.messages import EngineStats, StepMessage, TokenRequest
@@ -62,6 +63,7 @@ class EngineLoop:
         self._generated_tokens = 0
         self._forced_tokens = 0
         self._cuts = {FinishCause.REPETITION: 0, FinishCause.DEADLINE: 0}
+        self._thought_cuts = dict.fromkeys(Cut, 0)
 
     def run(self) -> None:
         """Work until a stop command comes; when idle, check the pages and wait."""
@@ -118,6 +120,8 @@ class EngineLoop:
             forced_tokens=self._forced_tokens,
             repetition_cuts=self._cuts[FinishCause.REPETITION],
             deadline_cuts=self._cuts[FinishCause.DEADLINE],
+            reasoning_budget_cuts=self._thought_cuts[Cut.BUDGET],
+            reasoning_loop_cuts=self._thought_cuts[Cut.LOOP],
         )
 
     def _send(self, message: StepMessage) -> None:
@@ -159,8 +163,7 @@ class EngineLoop:
 
     def _run(self, slices: list[Slice], message: StepMessage) -> None:
         try:
-            sampled = [piece.sequence.key for piece in slices if piece.samples]
-            result = self.backend.run(build_plan(slices, self.constraints.masks(sampled)))
+            result = self.backend.run(build_plan(slices, self._masks(slices)))
         except Exception:  # a broken step must not take the other requests down
             log.exception("a step failed")
             for piece in slices:
@@ -178,6 +181,11 @@ class EngineLoop:
             elif not piece.sequence.remaining:  # only scores were wanted
                 message.started.append((piece.sequence.key, 0))
                 self._finish(piece.sequence, FinishCause.LIMIT, None, message)
+
+    def _masks(self, slices: list[Slice]) -> Masks:
+        sampled = [piece.sequence for piece in slices if piece.samples]
+        closes = {s.key: token for s in sampled if (token := s.close_due) is not None}
+        return self.constraints.masks([sequence.key for sequence in sampled], closes)
 
     def _take_prompt_scores(
         self, slices: list[Slice], result: StepResult, message: StepMessage
@@ -200,7 +208,12 @@ class EngineLoop:
             cause = FinishCause.DEAD_END if reason == ALL_BANNED else FinishCause.FAILED
             self._finish(sequence, cause, reason, message)
             return
-        self._take(sequence, int(result.tokens[row]), result.scores.get(row), message)
+        token, score = int(result.tokens[row]), result.scores.get(row)
+        cut = sequence.cut_by(token)
+        if cut is not None:
+            self._thought_cuts[cut] += 1
+            score = None  # the model did not choose it (Helios)
+        self._take(sequence, token, score, message)
         if sequence.request.logprobs is not None:  # forced tokens would have no score
             return
         while sequence.key in self._sequences and not sequence.has_bans:
@@ -208,9 +221,10 @@ class EngineLoop:
             if not forced:
                 return
             for token in forced:
-                if sequence.key in self._sequences:
-                    self._forced_tokens += 1
-                    self._take(sequence, token, None, message)
+                if sequence.key not in self._sequences or sequence.close_due is not None:
+                    return  # it has ended, or a mask decides whether its thought does
+                self._forced_tokens += 1
+                self._take(sequence, token, None, message)
 
     def _take(
         self, sequence: Sequence, token: int, score: TokenScore | None, message: StepMessage
@@ -239,7 +253,7 @@ class EngineLoop:
             return FinishCause.STOP_TOKEN
         if self.constraints.take(sequence.key, token):
             return FinishCause.COMPLETE
-        if sequence.loops is not None and sequence.loops.add(token):
+        if sequence.is_looping:
             return FinishCause.REPETITION
         if sequence.output_len >= sequence.request.max_tokens:
             return FinishCause.LIMIT

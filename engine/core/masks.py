@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 
 import numpy as np
@@ -16,6 +16,7 @@ from engine.grammar.pool import MatcherPool
 from engine.messages import TokenRequest
 
 NO_MASKS = Masks({}, np.zeros((0, 1), np.uint32))
+_ALL_ALLOWED = np.uint32(0xFFFFFFFF)
 
 
 class Constraints:
@@ -68,22 +69,30 @@ class Constraints:
                 done.append((key, error.message))
         return done
 
-    def masks(self, keys: Sequence[int]) -> Masks:
-        """The masks of the sequences that draw a token in this step."""
+    def masks(self, keys: Sequence[int], closes: Mapping[int, int]) -> Masks:
+        """The masks of the sequences that draw a token in this step.
+
+        `closes` maps sequences to the token that they draw if what else they ask for allows it.
+        """
         masked = [key for key in keys if key in self._matchers]
-        only_allowed = [key for key in keys if key in self._allowed and key not in self._matchers]
-        if not masked and not only_allowed:
+        others = [
+            key
+            for key in keys
+            if (key in self._allowed or key in closes) and key not in self._matchers
+        ]
+        if not masked and not others:
             return NO_MASKS
-        rows = {key: row for row, key in enumerate((*masked, *only_allowed))}
+        rows = {key: row for row, key in enumerate((*masked, *others))}
         if len(rows) > len(self._buffer):
             self._buffer = allocate(2 * len(rows), self._vocabulary)
         self._pool.fill([self._matchers[key] for key in masked], self._buffer)
         for key, row in rows.items():
-            allowed = self._allowed.get(key)
-            if allowed is not None and key in self._matchers:
-                self._buffer[row] &= allowed
-            elif allowed is not None:
-                self._buffer[row] = allowed
+            if key not in self._matchers:
+                self._buffer[row] = _ALL_ALLOWED
+            if key in self._allowed:
+                self._buffer[row] &= self._allowed[key]
+            if key in closes:
+                _leave_only(closes[key], self._buffer[row])
         return Masks(rows, self._buffer[: len(rows)])
 
     def take(self, key: int, token: int) -> bool:
@@ -113,3 +122,11 @@ class Constraints:
 
     def stop(self) -> None:
         self._pool.close()
+
+
+def _leave_only(token: int, row: UInt32) -> None:
+    """Ban every other token, unless the row [words] bans this one."""
+    bit = np.uint32(1 << (token & 31))
+    if row[token >> 5] & bit:
+        row.fill(0)
+        row[token >> 5] = bit

@@ -76,3 +76,13 @@ class LoopDetector:
         self._recent = np.roll(self._recent, 1)
         self._recent[:1] = token
         return bool((self._matched >= self._needed).any())
+
+    def reset(self) -> None:
+        """Forget all tokens: those that come now follow on none of them."""
+        self._recent.fill(-1)
+        self._matched.fill(0)
+
+
+def loop_detector(detection: RepetitionDetection | None) -> LoopDetector | None:
+    """A detector, or None where the detection is off."""
+    return LoopDetector(detection) if detection and detection.max_pattern_size else None

@@ -8,7 +8,8 @@ import numpy as np
 
 from engine.backend.backend import Float32, Int32, Int64
 from engine.core.prefix import PAGE_TOKENS, page_hash, root_hash
-from engine.core.repeats import LoopDetector, dry_penalties, lz_penalties
+from engine.core.repeats import dry_penalties, loop_detector, lz_penalties
+from engine.core.thinking import Cut, Thoughts
 from engine.messages import TokenRequest
 
 _NO_IDS: Int64 = np.zeros(0, np.int64)
@@ -70,7 +71,9 @@ class Sequence:
         self._bias = self._bias_columns(())
         self._bias_while_short = self._bias_columns(tuple(self.ends | self.stops))
         self.seen = SeenTokens(request.token_ids) if self._has_penalties() else None
-        self.loops = _loop_detector(request)
+        self.loops = loop_detector(request.repetition)
+        self.is_looping = False
+        self.thoughts = Thoughts(request.thinking) if request.thinking else None
         self.scored = 1  # prompt tokens that have a score; nothing predicts the first
 
     @property
@@ -98,6 +101,27 @@ class Sequence:
         sampling = self.request.sampling
         return bool(sampling.bad_words) or self.output_len < sampling.min_tokens
 
+    @property
+    def close_due(self) -> int | None:
+        """The token that must come next to close a thought, unless a mask is against it."""
+        thoughts = self.thoughts
+        if thoughts is None or thoughts.due is None or self.bans(thoughts.close_id):
+            return None
+        return thoughts.close_id
+
+    def bans(self, token: int) -> bool:
+        """Whether the request's own bias and bans keep a token from coming next."""
+        ids, values = self.bias()
+        return bool(np.isneginf(values[ids == token]).any())
+
+    def cut_by(self, token: int) -> Cut | None:
+        """Why a token that was drawn next was forced to close a thought; None: it was not.
+
+        Where a close is due, it is banned or not allowed unless it is forced.
+        """
+        thoughts = self.thoughts
+        return thoughts.due if thoughts is not None and token == thoughts.close_id else None
+
     def to_score(self, count: int) -> tuple[int, int]:
         """The prompt tokens, by place, that the next `count` rows predict and that lack a score."""
         if self.request.prompt_top is None:
@@ -119,10 +143,17 @@ class Sequence:
         return place < self.prompt_len // PAGE_TOKENS and self.hashes(place + 1)[place] == key
 
     def append(self, token: int) -> None:
-        """Take a drawn token."""
+        """Take the next token of the output."""
         self.token_ids.append(token)
         if self.seen is not None:
             self.seen.add(token)
+        watched = self.thoughts is not None and self.thoughts.add(token)
+        if self.loops is None:
+            return
+        if watched:  # the answer after a thought does not follow on the answer before it
+            self.loops.reset()
+        else:
+            self.is_looping = self.loops.add(token)
 
     def restart(self) -> None:
         """Forget the pages after they were released; everything is computed again."""
@@ -171,8 +202,3 @@ class Sequence:
             or sampling.frequency_penalty != 0.0
             or sampling.presence_penalty != 0.0
         )
-
-
-def _loop_detector(request: TokenRequest) -> LoopDetector | None:
-    detection = request.repetition
-    return LoopDetector(detection) if detection and detection.max_pattern_size else None

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
 from engine.backend.backend import ALL_BANNED, Int64, ModelShape, StepPlan, StepResult
+from engine.backend.scripted import Reply, Script, Scripted
 from engine.core.loop import Command, EngineLoop
 from engine.core.masks import Constraints
 from engine.events import FinishCause, TokenScore
@@ -139,6 +140,27 @@ class PageReader:
         return held.tolist()  # type: ignore[no-any-return]
 
 
+class Speaker(PageReader):
+    """The scripted backend, with the checks of pages: sequences get its replies in their order."""
+
+    def __init__(self, *replies: list[int]) -> None:
+        super().__init__()
+        said = tuple(Reply(tuple(token_ids)) for token_ids in replies)
+        self.scripted = Scripted(Script(said, VOCAB, END))
+
+    def open_sequence(self, key: int, text: str) -> None:
+        super().open_sequence(key, text)
+        self.scripted.open_sequence(key, text)
+
+    def close_sequence(self, key: int) -> None:
+        super().close_sequence(key)
+        self.scripted.close_sequence(key)
+
+    def run(self, plan: StepPlan) -> StepResult:
+        super().run(plan)
+        return self.scripted.run(plan)
+
+
 def allowed_ids(plan: StepPlan, row: int) -> Int64:
     """The tokens that mask and bans leave, rising."""
     allowed: NDArray[np.bool_] = np.ones(VOCAB, bool)
@@ -192,9 +214,14 @@ class Harness:
     """An engine loop that the test steps by hand."""
 
     def __init__(
-        self, num_pages: int = 64, max_sequences: int = 8, budget: int = 64, chunk: int = 32
+        self,
+        num_pages: int = 64,
+        max_sequences: int = 8,
+        budget: int = 64,
+        chunk: int = 32,
+        backend: PageReader | None = None,
     ) -> None:
-        self.backend = PageReader()
+        self.backend = backend or PageReader()
         self.backend.allocate(num_pages)
         self.inbox: list[Command] = []
         self.tokens: dict[int, list[int]] = {}

@@ -30,8 +30,8 @@ def opened(constraints: Constraints, asked: TokenRequest) -> list[tuple[int, str
     return constraints.ready()
 
 
-def allowed(constraints: Constraints, key: int, *others: int) -> set[int]:
-    masks = constraints.masks([key, *others])
+def allowed(constraints: Constraints, key: int, *others: int, close: int | None = None) -> set[int]:
+    masks = constraints.masks([key, *others], {} if close is None else {key: close})
     words = masks.bits[masks.rows[key]].astype("<u4")
     bits = np.unpackbits(words.view(np.uint8), count=VOCAB, bitorder="little")
     return set(np.flatnonzero(bits).tolist())
@@ -42,7 +42,7 @@ def test_a_request_without_constraints_is_ready_at_once_and_has_no_mask(
 ) -> None:
     asked = request([4])
     assert constraints.open(asked, pytest.fail)
-    assert constraints.masks([asked.key]) is NO_MASKS
+    assert constraints.masks([asked.key], {}) is NO_MASKS
     assert (constraints.take(asked.key, 5), constraints.forced(asked.key)) == (False, [])
 
 
@@ -64,12 +64,12 @@ def test_only_constrained_rows_have_a_mask(constraints: Constraints) -> None:
     )
     for asked in (free, listed, bound):
         opened(constraints, asked)
-    masks = constraints.masks([free.key, listed.key, bound.key])
+    masks = constraints.masks([free.key, listed.key, bound.key], {})
     assert set(masks.rows) == {listed.key, bound.key}
     assert masks.bits.shape[0] == 2
     assert allowed(constraints, listed.key, bound.key, free.key) == {7, 9}
     assert allowed(constraints, bound.key, listed.key) == set(byte_ids("ab"))
-    assert set(constraints.masks([bound.key]).rows) == {bound.key}  # the others draw nothing
+    assert set(constraints.masks([bound.key], {}).rows) == {bound.key}  # the others draw nothing
 
 
 def test_allowed_tokens_and_a_grammar_both_hold(constraints: Constraints) -> None:
@@ -86,11 +86,35 @@ def test_many_constrained_rows_have_masks_of_their_own(constraints: Constraints)
     asked = [request([4], allowed_token_ids=(place,)) for place in range(40)]
     for one in asked:
         constraints.open(one, pytest.fail)
-    masks = constraints.masks([one.key for one in asked])
+    masks = constraints.masks([one.key for one in asked], {})
     assert masks.bits.shape[0] == len(masks.rows) == 40
     keys = [one.key for one in asked]
     for place, key in enumerate(keys):
         assert allowed(constraints, key, *(other for other in keys if other != key)) == {place}
+
+
+def test_a_close_is_all_that_may_come_where_nothing_is_against_it(constraints: Constraints) -> None:
+    a, b, x = byte_ids("abx")
+    free, listed, bound, both = (
+        request([4]),
+        request([4], allowed_token_ids=(7, 63)),
+        request([4], grammar=regex("[ab]+x")),
+        request([4], grammar=regex("[ab]+x?"), allowed_token_ids=(a, b)),
+    )
+    for asked in (free, listed, bound, both):
+        opened(constraints, asked)
+    keys = [bound.key, both.key, listed.key]
+    for close in (31, 32, 999):  # the first and the last bit of a word
+        assert allowed(constraints, free.key, *keys, close=close) == {close}
+    assert allowed(constraints, listed.key, close=63) == {63}
+    assert allowed(constraints, listed.key, close=64) == {7, 63}
+    assert allowed(constraints, bound.key, close=x) == {a, b}  # the grammar wants a letter first
+    for key in (bound.key, both.key):
+        constraints.take(key, a)
+    assert allowed(constraints, bound.key, both.key, close=x) == {x}
+    assert allowed(constraints, both.key, bound.key, close=x) == {a, b}
+    assert allowed(constraints, bound.key, free.key) == {a, b, x}
+    assert set(constraints.masks([free.key, bound.key], {}).rows) == {bound.key}
 
 
 def test_forced_tokens_are_those_that_must_come_unless_tokens_are_listed(
@@ -136,7 +160,7 @@ def test_what_is_closed_while_it_compiles_is_never_ready(constraints: Constraint
     assert woken.wait(PATIENCE)
     assert constraints.ready() == []
     assert not (constraints._matchers or constraints._allowed or constraints._compiling)
-    assert constraints.masks([asked.key]) is NO_MASKS
+    assert constraints.masks([asked.key], {}) is NO_MASKS
 
 
 def test_closing_takes_a_grammar_back_that_nobody_else_needs(constraints: Constraints) -> None:
@@ -155,4 +179,4 @@ def test_a_closed_sequence_has_no_mask(constraints: Constraints) -> None:
     opened(constraints, asked)
     constraints.close(asked.key)
     constraints.close(asked.key)
-    assert constraints.masks([asked.key]) is NO_MASKS
+    assert constraints.masks([asked.key], {}) is NO_MASKS

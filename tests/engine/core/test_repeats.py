@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.core.repeats import LZ_WINDOW, LoopDetector, dry_penalties, lz_penalties, repeats
+from engine.core.repeats import (
+    LZ_WINDOW,
+    LoopDetector,
+    dry_penalties,
+    loop_detector,
+    lz_penalties,
+    repeats,
+)
 from engine.types import RepetitionDetection, Sampling
 
 IDS = st.lists(st.integers(0, 3), max_size=40)
@@ -125,3 +132,20 @@ def test_a_loop_is_found_at_the_token_that_completes_it(
     detector = LoopDetector(detection)
     for place, token in enumerate(output, 1):
         assert detector.add(token) == is_loop(output[:place], detection)
+
+
+@settings(max_examples=100, deadline=None)
+@given(before=st.lists(st.integers(0, 2), max_size=20), after=st.lists(st.integers(0, 2)))
+def test_a_reset_detector_is_a_new_one(before: list[int], after: list[int]) -> None:
+    detection = RepetitionDetection(4, 1, 2)
+    reset, new = LoopDetector(detection), LoopDetector(detection)
+    for token in before:
+        reset.add(token)
+    reset.reset()
+    assert [reset.add(token) for token in after] == [new.add(token) for token in after]
+
+
+def test_a_detection_of_no_size_is_off() -> None:
+    assert loop_detector(None) is None
+    assert loop_detector(RepetitionDetection(0)) is None
+    assert loop_detector(RepetitionDetection(1)) is not None

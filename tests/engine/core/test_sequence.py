@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 
 from engine.core.prefix import page_hash, root_hash
 from engine.core.sequence import SeenTokens, Sequence
+from engine.core.thinking import Cut
+from engine.messages import ThinkingLimits
 from tests.engine.core.sequences import END, request
 
 
@@ -112,6 +115,42 @@ def test_repeat_penalties_count_prompt_and_output_and_add_to_a_bias() -> None:
     both = options | {"lz_penalty": 1.0, "logit_bias": {9: 0.5, 77: 1.0}}
     added = bias_after([4, 5, 9, 4, 5], **both)
     assert added == {4: -4.0, 9: -3.5, 77: 1.0}
+
+
+@pytest.mark.parametrize(
+    ("options", "output", "banned"),
+    [
+        ({}, [], False),
+        ({"logit_bias": {9: -math.inf, 8: 1.0}}, [], True),
+        ({"logit_bias": {9: -100.0, 8: -math.inf}}, [], False),
+        ({"bad_words": ((7, 9),)}, [8], False),
+        ({"bad_words": ((7, 9),)}, [7], True),
+        ({"min_tokens": 2, "stop_ids": (9,)}, [8], True),
+        ({"min_tokens": 2, "stop_ids": (9,)}, [8, 8], False),
+    ],
+    ids=str,
+)
+def test_a_close_is_not_due_while_the_request_bans_it(
+    options: dict[str, Any], output: list[int], banned: bool
+) -> None:
+    limits = ThinkingLimits(9, (3,), (9,), starts_open=True, budget=0)
+    one = Sequence(request([4], thinking=limits, **options))
+    for token in output:
+        one.append(token)
+    assert one.bans(9) == banned
+    assert one.close_due == (None if banned else 9)
+
+
+def test_only_a_close_that_is_due_is_a_cut() -> None:
+    limits = ThinkingLimits(9, (3,), (9, 10), starts_open=True, budget=1)
+    one = Sequence(request([4], thinking=limits))
+    assert (one.close_due, one.cut_by(9)) == (None, None)
+    one.append(5)
+    assert (one.close_due, one.cut_by(9), one.cut_by(10)) == (9, Cut.BUDGET, None)
+    one.append(9)
+    assert (one.close_due, one.cut_by(9)) == (None, None)
+    plain = Sequence(request([4]))
+    assert (plain.close_due, plain.cut_by(9)) == (None, None)
 
 
 def test_a_bias_is_the_same_columns_until_something_counts_tokens() -> None:

@@ -1,0 +1,145 @@
+"""The output of a model as a parser reads it while it is generated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import regex
+
+from engine.dialects.pieces import WAIT, Incomplete, Malformed, Steps
+from engine.events import Channel
+
+
+class Span(NamedTuple):
+    """The output up to its character `end`, from where the span before it ends."""
+
+    end: int
+    channel: Channel
+
+
+class Stop(NamedTuple):
+    """Something that ends a run of text. `starts`: every character that it can begin with."""
+
+    name: str
+    starts: str
+    pattern: regex.Pattern[str]
+
+
+class Reader:
+    """A window on the output: `text[at:]` is not consumed yet.
+
+    `ended`: nothing follows, `cut`: because a limit was reached. `spans` say what the consumed text
+    was; whoever reads them may remove them from the front, up to `settled` characters of the
+    output, which no `rewind` takes back.
+
+    Steps wait until nothing that follows could change what they find: a match that reaches the end
+    of the text as a part of a longer one is no match yet.
+    """
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.at = 0
+        self.ended = False
+        self.cut = False
+        self.spans: list[Span] = []
+        self._base = 0  # characters of the output before `text`
+        self._pin: int | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.ended and self.at >= len(self.text)
+
+    @property
+    def settled(self) -> int:
+        return self._base + (self.at if self._pin is None else self._pin)
+
+    def push(self, text: str) -> None:
+        """More text. What cannot be read again is dropped."""
+        keep = self.at if self._pin is None else self._pin
+        self.text = self.text[keep:] + text
+        self._base += keep
+        self.at -= keep
+        if self._pin is not None:
+            self._pin = 0
+
+    def consume(self, end: int, channel: Channel) -> str:
+        """Take `text[at:end]`."""
+        start, self.at = self.at, end
+        if end > start:
+            if self.spans and self.spans[-1].channel is channel and self._pin != start:
+                self.spans.pop()
+            self.spans.append(Span(self._base + end, channel))
+        return self.text[start:end]
+
+    def pin(self) -> None:
+        """Remember this place, for `rewind`."""
+        self._pin = self.at
+
+    def unpin(self) -> None:
+        self._pin = None
+
+    def since_pin(self) -> str:
+        """All text from the pin on, consumed or not."""
+        return self.text[self._pin :]
+
+    def rewind(self) -> None:
+        """Go back to the pin, and forget it."""
+        assert self._pin is not None
+        self.at = self._pin
+        self._pin = None
+        start = self._base + self.at
+        while self.spans and self.spans[-1].end > start:
+            self.spans.pop()
+
+    # Steps
+
+    def wait(self) -> Steps[None]:
+        """Let more text come. Raises Incomplete when there will be none."""
+        if self.ended:
+            raise Incomplete
+        yield WAIT
+
+    def match(self, pattern: str) -> Steps[regex.Match[str] | None]:
+        """What matches here; nothing is consumed.
+
+        The expression must end in something that more text cannot make longer.
+        """
+        compiled = regex.compile(pattern)
+        while True:
+            found = compiled.match(self.text, self.at, partial=True)
+            if found is None or not found.partial:
+                return found
+            yield from self.wait()
+
+    def expect(self, pattern: str, channel: Channel = Channel.MARKUP) -> Steps[regex.Match[str]]:
+        """Consume what matches. Raises Malformed when nothing does."""
+        found = yield from self.match(pattern)
+        if found is None:
+            raise Malformed
+        self.consume(found.end(), channel)
+        return found
+
+    def skip_space(self) -> Steps[None]:
+        """Consume white space, up to something else or the end."""
+        while True:
+            rest = self.text[self.at :].lstrip()
+            self.consume(len(self.text) - len(rest), Channel.MARKUP)
+            if rest or self.ended:
+                return
+            yield WAIT
+
+    def first(self, stops: Sequence[Stop]) -> tuple[int, Stop | None, regex.Match[str] | None]:
+        """The first place where a stop matches, or may match once more text is there.
+
+        The end of the text, without a stop, where there is none.
+        """
+        starts = {char for stop in stops for char in stop.starts}
+        if starts:
+            candidates = regex.compile("[" + "".join(map(regex.escape, sorted(starts))) + "]")
+            for candidate in candidates.finditer(self.text, self.at):
+                for stop in stops:
+                    found = stop.pattern.match(self.text, candidate.start(), partial=True)
+                    if found is not None and not (found.partial and self.ended):
+                        return candidate.start(), stop, found
+        return len(self.text), None, None
