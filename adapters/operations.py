@@ -108,6 +108,8 @@ def numbers(service: Service) -> dict[str, int]:
         "forced_tokens": stats.forced_tokens,
         "repetition_cuts": stats.repetition_cuts,
         "deadline_cuts": stats.deadline_cuts,
+        "reasoning_budget_cuts": stats.reasoning_budget_cuts,
+        "reasoning_loop_cuts": stats.reasoning_loop_cuts,
         "reused_tokens": stats.reused_tokens,
         "cached_pages": stats.cached_pages,
         "free_pages": stats.free_pages,
@@ -129,6 +131,11 @@ _COUNTERS = {
     "forced_tokens": ("flare_forced_tokens", "Tokens that a grammar left no choice about"),
     "repetition_cuts": ("flare_repetition_cuts", "Sequences ended because they looped"),
     "deadline_cuts": ("flare_deadline_cuts", "Sequences ended by their time limit"),
+    "reasoning_budget_cuts": (
+        "flare_reasoning_budget_cuts",
+        "Thoughts closed because their budget was used up",
+    ),
+    "reasoning_loop_cuts": ("flare_reasoning_loop_cuts", "Thoughts closed because they looped"),
     "reused_tokens": ("flare_cache_reused_tokens", "Prompt tokens found in the prefix cache"),
 }
 _GAUGES = {

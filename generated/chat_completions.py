@@ -66,6 +66,140 @@ class PromptCacheOptions(BaseModel):
     ] = MISSING
 
 
+class CalledFunction(BaseModel):
+    """A function with its arguments."""
+
+    name: Annotated[
+        str,
+        Field(
+            description='The function.', json_schema_extra={'disposition': 'honoured'}
+        ),
+    ]
+    arguments: Annotated[
+        str | None | MISSING,
+        Field(
+            description='Its arguments as JSON text, valid or not; null and absent are no arguments.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+
+
+class CalledCustom(BaseModel):
+    """A custom tool with its input."""
+
+    name: Annotated[
+        str,
+        Field(description='The tool.', json_schema_extra={'disposition': 'honoured'}),
+    ]
+    input: Annotated[
+        str | None | MISSING,
+        Field(
+            description='Its input; null and absent are the same as empty.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+
+
+class CustomTextFormat(BaseModel):
+    """Free text."""
+
+    type: Annotated[
+        Literal['text'],
+        Field(description='Free text.', json_schema_extra={'disposition': 'honoured'}),
+    ]
+
+
+class CustomGrammar(BaseModel):
+    """A grammar for a custom tool."""
+
+    syntax: Annotated[
+        Literal['lark', 'regex'],
+        Field(
+            description='How the grammar is written.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ]
+    definition: Annotated[
+        str,
+        Field(
+            description='The grammar.', json_schema_extra={'disposition': 'honoured'}
+        ),
+    ]
+
+
+ToolChoiceMode = TypeAliasType(
+    "ToolChoiceMode",
+    Annotated[
+        Literal['none', 'auto', 'required'],
+        Field(description='Whether to call a tool.'),
+    ],
+)
+
+
+class ToolName(BaseModel):
+    """A tool by its name."""
+
+    name: Annotated[
+        str,
+        Field(
+            description='The name of the tool.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ]
+
+
+FunctionCallMode = TypeAliasType(
+    "FunctionCallMode",
+    Annotated[
+        Literal['none', 'auto'],
+        Field(description='Whether to call a function, in the older form.'),
+    ],
+)
+
+
+class FunctionCallChoice(BaseModel):
+    """Call this function, in the older form."""
+
+    name: Annotated[
+        str,
+        Field(
+            description='The function.', json_schema_extra={'disposition': 'honoured'}
+        ),
+    ]
+
+
+EffortWord = TypeAliasType(
+    "EffortWord", Annotated[str, Field(description='A level of effort.', max_length=64)]
+)
+
+
+EffortScore = TypeAliasType(
+    "EffortScore",
+    Annotated[int, Field(description='An effort as a score.', ge=1, le=100)],
+)
+
+
+class ThinkingSwitch(BaseModel):
+    """Whether to think."""
+
+    type: Annotated[
+        Literal['enabled', 'disabled', 'adaptive', 'auto'],
+        Field(
+            description='Whether to think; adaptive and auto leave it to the template.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ]
+    budget_tokens: Annotated[
+        int | None | MISSING,
+        Field(
+            description='Another name of thinking_token_budget.',
+            ge=1,
+            json_schema_extra={'disposition': 'honoured'},
+            le=2147483647,
+        ),
+    ] = MISSING
+
+
 ChatFinishReason = TypeAliasType(
     "ChatFinishReason",
     Annotated[
@@ -82,7 +216,12 @@ class FunctionCall(BaseModel):
         extra='forbid',
     )
     name: Annotated[str, Field(description='The function.')]
-    arguments: Annotated[str, Field(description='Its arguments as JSON text.')]
+    arguments: Annotated[
+        str,
+        Field(
+            description='Its arguments as JSON text; incomplete where the output limit cut them.'
+        ),
+    ]
 
 
 class CustomCall(BaseModel):
@@ -92,7 +231,9 @@ class CustomCall(BaseModel):
         extra='forbid',
     )
     name: Annotated[str, Field(description='The tool.')]
-    input: Annotated[str, Field(description='Its input.')]
+    input: Annotated[
+        str, Field(description='Its input; incomplete where the output limit cut it.')
+    ]
 
 
 class TopLogprob(BaseModel):
@@ -118,6 +259,16 @@ class FunctionDelta(BaseModel):
     )
 
 
+class CustomDelta(BaseModel):
+    """What was added to the call of a custom tool."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    name: Annotated[str | MISSING, Field(description='The tool.')] = MISSING
+    input: Annotated[str | MISSING, Field(description='More of its input.')] = MISSING
+
+
 class TextPart(BaseModel):
     """A piece of text."""
 
@@ -139,6 +290,132 @@ class TextPart(BaseModel):
             json_schema_extra={'disposition': 'ignored'},
         ),
     ] = MISSING
+
+
+class CalledTool(BaseModel):
+    """A call that the model made. Nothing in it is checked, so that a conversation with a broken call can go on."""
+
+    id: Annotated[
+        str | None | MISSING,
+        Field(
+            description='The id of the call.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    type: Annotated[
+        Literal['function', 'custom'] | None | MISSING,
+        Field(
+            description='The kind of tool; what is present decides when absent.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    function: Annotated[
+        CalledFunction | None | MISSING,
+        Field(
+            description='The call of a function tool.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    custom: Annotated[
+        CalledCustom | None | MISSING,
+        Field(
+            description='The call of a custom tool.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+
+
+class FunctionDefinition(BaseModel):
+    """A function with its parameters."""
+
+    name: Annotated[
+        shared.DeclaredName,
+        Field(
+            description='The name to call it by.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ]
+    description: Annotated[
+        str | None | MISSING,
+        Field(
+            description='When and how to use it.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    parameters: Annotated[
+        dict[str, Any] | None | MISSING,
+        Field(
+            description='A JSON Schema of its arguments, which are an object; any object when absent.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    strict: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='Enforce the schema while the arguments are generated; a keyword that cannot be enforced is then refused by name.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+
+
+class CustomGrammarFormat(BaseModel):
+    """Text of a grammar."""
+
+    type: Annotated[
+        Literal['grammar'],
+        Field(
+            description='Text of a grammar.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ]
+    grammar: Annotated[
+        CustomGrammar,
+        Field(
+            description='The grammar.', json_schema_extra={'disposition': 'honoured'}
+        ),
+    ]
+
+
+class NamedFunctionChoice(BaseModel):
+    """Call this function."""
+
+    type: Annotated[
+        Literal['function'],
+        Field(
+            description='A function tool.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ]
+    function: Annotated[
+        ToolName,
+        Field(
+            description='The function.', json_schema_extra={'disposition': 'honoured'}
+        ),
+    ]
+
+
+class NamedCustomChoice(BaseModel):
+    """Call this custom tool."""
+
+    type: Annotated[
+        Literal['custom'],
+        Field(
+            description='A custom tool.', json_schema_extra={'disposition': 'honoured'}
+        ),
+    ]
+    custom: Annotated[
+        ToolName,
+        Field(description='The tool.', json_schema_extra={'disposition': 'honoured'}),
+    ]
+
+
+AllowedTool = TypeAliasType(
+    "AllowedTool",
+    Annotated[
+        NamedFunctionChoice | NamedCustomChoice,
+        Field(description='A tool of the subset.', discriminator='type'),
+    ],
+)
 
 
 class ToolCallFunction(BaseModel):
@@ -186,10 +463,14 @@ class ToolCallDelta(BaseModel):
     index: Annotated[int, Field(description='The number of the call.', ge=0)]
     id: Annotated[str | MISSING, Field(description='The id of the call.')] = MISSING
     type: Annotated[
-        Literal['function'] | MISSING, Field(description='A function tool.')
+        Literal['function', 'custom'] | MISSING, Field(description='The kind of tool.')
     ] = MISSING
     function: Annotated[
-        FunctionDelta | MISSING, Field(description='More of the call.')
+        FunctionDelta | MISSING,
+        Field(description='More of the call of a function tool.'),
+    ] = MISSING
+    custom: Annotated[
+        CustomDelta | MISSING, Field(description='More of the call of a custom tool.')
     ] = MISSING
 
 
@@ -221,6 +502,72 @@ AssistantPart = TypeAliasType(
 )
 
 
+CalledTools = TypeAliasType(
+    "CalledTools",
+    Annotated[
+        list[CalledTool], Field(description='Calls in their order.', max_length=16384)
+    ],
+)
+"""Calls in their order."""
+
+
+class FunctionTool(BaseModel):
+    """A function that the model may call."""
+
+    type: Annotated[
+        Literal['function'],
+        Field(
+            description='A function tool.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ]
+    function: Annotated[
+        FunctionDefinition,
+        Field(
+            description='The function.', json_schema_extra={'disposition': 'honoured'}
+        ),
+    ]
+
+
+Functions = TypeAliasType(
+    "Functions",
+    Annotated[
+        list[FunctionDefinition],
+        Field(description='Functions in the older form.', max_length=1024),
+    ],
+)
+"""Functions in the older form."""
+
+
+CustomFormat = TypeAliasType(
+    "CustomFormat",
+    Annotated[
+        CustomTextFormat | CustomGrammarFormat,
+        Field(description="The format of a custom tool's input.", discriminator='type'),
+    ],
+)
+
+
+class AllowedTools(BaseModel):
+    """A subset of the tools and whether to call one."""
+
+    mode: Annotated[
+        Literal['auto', 'required'],
+        Field(
+            description='Whether a call is required.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ]
+    tools: Annotated[
+        list[AllowedTool],
+        Field(
+            description='The tools in short form.',
+            json_schema_extra={'disposition': 'honoured'},
+            max_length=1024,
+        ),
+    ]
+
+
 ToolCall = TypeAliasType(
     "ToolCall",
     Annotated[
@@ -239,7 +586,7 @@ class ChatLogprobs(BaseModel):
     content: Annotated[
         list[TokenLogprob] | None,
         Field(
-            description='One entry for each generated token, hidden ones included, except an end that is not part of the text.'
+            description='One entry for each generated token, those of reasoning, calls and markup included, except an end that is not part of the text and tokens that the server itself put in.'
         ),
     ]
     refusal: Annotated[
@@ -269,7 +616,8 @@ class ChatDelta(BaseModel):
         Field(description='More of the calls.', min_length=1),
     ] = MISSING
     function_call: Annotated[
-        FunctionDelta | MISSING, Field(description='More of a call in the old form.')
+        FunctionDelta | MISSING,
+        Field(description='Never sent; calls are in tool_calls.'),
     ] = MISSING
     audio: Annotated[None | MISSING, Field(description='Answers are text.')] = MISSING
 
@@ -314,6 +662,103 @@ class Prediction(BaseModel):
     ]
 
 
+class ToolMessage(BaseModel):
+    """What a tool of the client answered to a call."""
+
+    role: Annotated[
+        Literal['tool'],
+        Field(
+            description='The result of a tool call.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ]
+    content: Annotated[
+        TextContent | None | MISSING,
+        Field(
+            description='The result; null and absent are the same as empty.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    tool_call_id: Annotated[
+        str | None | MISSING,
+        Field(
+            description='The id of the call that it answers.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    name: Annotated[
+        str | None | MISSING,
+        Field(description='The tool.', json_schema_extra={'disposition': 'honoured'}),
+    ] = MISSING
+
+
+class FunctionMessage(BaseModel):
+    """What a function of the client answered, in the older form."""
+
+    role: Annotated[
+        Literal['function'],
+        Field(
+            description='The result of a function call.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ]
+    content: Annotated[
+        TextContent | None | MISSING,
+        Field(
+            description='The result; null and absent are the same as empty.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    name: Annotated[
+        str,
+        Field(
+            description='The function.', json_schema_extra={'disposition': 'honoured'}
+        ),
+    ]
+
+
+class CustomDefinition(BaseModel):
+    """A custom tool with the format of its input."""
+
+    name: Annotated[
+        shared.DeclaredName,
+        Field(
+            description='The name to call it by.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ]
+    description: Annotated[
+        str | None | MISSING,
+        Field(
+            description='When and how to use it.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    format: Annotated[
+        CustomFormat | None | MISSING,
+        Field(
+            description='The format of the input, enforced while it is generated; free text when absent.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+
+
+class AllowedToolsChoice(BaseModel):
+    """Call only some of the tools."""
+
+    type: Annotated[
+        Literal['allowed_tools'],
+        Field(
+            description='A subset of the tools.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ]
+    allowed_tools: Annotated[
+        AllowedTools,
+        Field(description='The subset.', json_schema_extra={'disposition': 'honoured'}),
+    ]
+
+
 class ChatMessage(BaseModel):
     """What the model said."""
 
@@ -321,19 +766,26 @@ class ChatMessage(BaseModel):
         extra='forbid',
     )
     role: Annotated[Literal['assistant'], Field(description='Always the assistant.')]
-    content: Annotated[str | None, Field(description='The text.')]
+    content: Annotated[
+        str | None,
+        Field(description='The text; null where there are only calls or reasoning.'),
+    ]
     refusal: Annotated[
         str | None | MISSING, Field(description='A refusal in place of an answer.')
     ] = MISSING
     reasoning_content: Annotated[
-        str | None | MISSING, Field(description='The reasoning before the answer.')
+        str | None | MISSING,
+        Field(description='The reasoning; absent when there is none.'),
     ] = MISSING
     tool_calls: Annotated[
         list[ToolCall] | None | MISSING,
-        Field(description='The tools to call; absent when there are none.'),
+        Field(
+            description='The tools to call; absent when there are none.', min_length=1
+        ),
     ] = MISSING
     function_call: Annotated[
-        FunctionCall | None | MISSING, Field(description='A call in the old form.')
+        FunctionCall | None | MISSING,
+        Field(description='Never sent; calls are in tool_calls.'),
     ] = MISSING
     annotations: Annotated[
         list[Any] | None | MISSING, Field(description='Nothing is cited.', max_length=0)
@@ -496,18 +948,17 @@ class AssistantMessage(BaseModel):
         ),
     ] = MISSING
     tool_calls: Annotated[
-        list[Any] | None | MISSING,
+        CalledTools | None | MISSING,
         Field(
-            description='tool calls are not available yet; only an empty list is accepted',
-            json_schema_extra={'disposition': 'refused'},
-            max_length=0,
+            description='The calls that the model made; an empty list is none.',
+            json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
     function_call: Annotated[
-        None | MISSING,
+        CalledFunction | None | MISSING,
         Field(
-            description='tool calls are not available yet',
-            json_schema_extra={'disposition': 'refused'},
+            description='A call in the older form; it comes after those of tool_calls.',
+            json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
     audio: Annotated[
@@ -517,6 +968,30 @@ class AssistantMessage(BaseModel):
             json_schema_extra={'disposition': 'refused'},
         ),
     ] = MISSING
+
+
+class CustomTool(BaseModel):
+    """A tool with free text as input."""
+
+    type: Annotated[
+        Literal['custom'],
+        Field(
+            description='A custom tool.', json_schema_extra={'disposition': 'honoured'}
+        ),
+    ]
+    custom: Annotated[
+        CustomDefinition,
+        Field(description='The tool.', json_schema_extra={'disposition': 'honoured'}),
+    ]
+
+
+ToolChoiceObject = TypeAliasType(
+    "ToolChoiceObject",
+    Annotated[
+        NamedFunctionChoice | NamedCustomChoice | AllowedToolsChoice,
+        Field(description='Which tools to call.', discriminator='type'),
+    ],
+)
 
 
 class ChatChoice(BaseModel):
@@ -598,8 +1073,17 @@ class ChatCompletionChunk(BaseModel):
 Message = TypeAliasType(
     "Message",
     Annotated[
-        DeveloperMessage | SystemMessage | UserMessage | AssistantMessage,
+        DeveloperMessage | SystemMessage | UserMessage | AssistantMessage | ToolMessage | FunctionMessage,
         Field(description='One message of a conversation.', discriminator='role'),
+    ],
+)
+
+
+Tool = TypeAliasType(
+    "Tool",
+    Annotated[
+        FunctionTool | CustomTool,
+        Field(description='A tool that the model may call.', discriminator='type'),
     ],
 )
 
@@ -648,6 +1132,15 @@ class ChatCompletion(BaseModel):
     moderation: Annotated[
         None | MISSING, Field(description='There is no moderation model.')
     ] = MISSING
+
+
+Tools = TypeAliasType(
+    "Tools",
+    Annotated[
+        list[Tool], Field(description='Tools that the model may call.', max_length=1024)
+    ],
+)
+"""Tools that the model may call."""
 
 
 class ChatCompletionRequest(GenerationFields):
@@ -704,7 +1197,7 @@ class ChatCompletionRequest(GenerationFields):
     chat_template_kwargs: Annotated[
         dict[str, Any] | None | MISSING,
         Field(
-            description="Extra variables for the model's chat template (vLLM).",
+            description="Extra variables for the model's chat template; enable_thinking and reasoning_effort switch thinking (vLLM).",
             json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
@@ -726,6 +1219,96 @@ class ChatCompletionRequest(GenerationFields):
         bool | None | MISSING,
         Field(
             description='Let the tokenizer add its special tokens to the rendered prompt; false when absent (vLLM).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    tools: Annotated[
+        Tools | None | MISSING,
+        Field(
+            description='The tools that the model may call and the client runs; up to 1024, each with a name of its own. An empty list is no tools.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    tool_choice: Annotated[
+        ToolChoiceMode | ToolChoiceObject | None | MISSING,
+        Field(
+            description='none allows no call, auto leaves it to the model, required and a named tool force one while the answer is generated, and allowed_tools narrows the choice; auto when absent. What is named must be declared, and be of the kind that the choice says.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    parallel_tool_calls: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='False ends the answer after its first call; true when absent.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    functions: Annotated[
+        Functions | None | MISSING,
+        Field(
+            description='The older form of tools, not together with it. The answer is in the newer form all the same; its calls are in tool_calls.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    function_call: Annotated[
+        FunctionCallMode | FunctionCallChoice | None | MISSING,
+        Field(
+            description='The older form of tool_choice, not together with it.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    suppress_tool_call: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='Allow no call in this answer where the last three calls of the conversation are one and the same, whatever tool_choice says; false when absent (metrale).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    reasoning_effort: Annotated[
+        EffortWord | EffortScore | None | MISSING,
+        Field(
+            description="How much to think before the answer: none, minimal, low, medium, high, xhigh, max, or a score where the template takes one. The nearest level that the template knows applies, the template's default when absent. Any other word counts as the level that it is most like, which is logged. It wins over chat_template_kwargs.reasoning_effort, and that over chat_template_kwargs.enable_thinking.",
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    thinking: Annotated[
+        bool | ThinkingSwitch | None | MISSING,
+        Field(
+            description="Switches thinking on or off; the template's default when absent. Off wins over every effort, on only over chat_template_kwargs.enable_thinking (DeepSeek, SGLang).",
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    thinking_token_budget: Annotated[
+        int | None | MISSING,
+        Field(
+            description='The most tokens to think. A thought that reaches it is closed, and the answer follows (vLLM, Helios). Of the names of the budget any may be used; two with different values are an error.',
+            ge=1,
+            json_schema_extra={'disposition': 'honoured'},
+            le=2147483647,
+        ),
+    ] = MISSING
+    thinking_budget: Annotated[
+        int | None | MISSING,
+        Field(
+            description='Another name of thinking_token_budget; 0 switches thinking off (metrale).',
+            ge=0,
+            json_schema_extra={'disposition': 'honoured'},
+            le=2147483647,
+        ),
+    ] = MISSING
+    reasoning_budget_tokens: Annotated[
+        int | None | MISSING,
+        Field(
+            description='Another name of thinking_token_budget; 0 switches thinking off, -1 is no budget (llama.cpp).',
+            ge=-1,
+            json_schema_extra={'disposition': 'honoured'},
+            le=2147483647,
+        ),
+    ] = MISSING
+    include_reasoning: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='False leaves the reasoning out of the answer, though not out of the usage; true when absent (vLLM).',
             json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
@@ -792,71 +1375,6 @@ class ChatCompletionRequest(GenerationFields):
             json_schema_extra={'disposition': 'ignored'},
         ),
     ] = MISSING
-    reasoning_effort: Annotated[
-        str | int | None | MISSING,
-        Field(
-            description='The loaded template has no effort setting.',
-            json_schema_extra={'disposition': 'ignored'},
-        ),
-    ] = MISSING
-    thinking: Annotated[
-        dict[str, Any] | bool | str | None | MISSING,
-        Field(
-            description='The loaded template has no thinking switch of this name; see chat_template_kwargs.',
-            json_schema_extra={'disposition': 'ignored'},
-        ),
-    ] = MISSING
-    separate_reasoning: Annotated[
-        bool | None | MISSING,
-        Field(
-            description='Reasoning models are not supported yet.',
-            json_schema_extra={'disposition': 'ignored'},
-        ),
-    ] = MISSING
-    stream_reasoning: Annotated[
-        bool | None | MISSING,
-        Field(
-            description='Reasoning models are not supported yet.',
-            json_schema_extra={'disposition': 'ignored'},
-        ),
-    ] = MISSING
-    parallel_tool_calls: Annotated[
-        bool | None | MISSING,
-        Field(
-            description='Limits tool calls, which do not occur.',
-            json_schema_extra={'disposition': 'ignored'},
-        ),
-    ] = MISSING
-    tools: Annotated[
-        list[Any] | None | MISSING,
-        Field(
-            description='tool calls are not available yet; only an empty list is accepted',
-            json_schema_extra={'disposition': 'refused'},
-            max_length=0,
-        ),
-    ] = MISSING
-    tool_choice: Annotated[
-        Literal['none', 'auto'] | None | MISSING,
-        Field(
-            description='tool calls are not available yet; only none and auto are accepted',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    functions: Annotated[
-        list[Any] | None | MISSING,
-        Field(
-            description='tool calls are not available yet; only an empty list is accepted',
-            json_schema_extra={'disposition': 'refused'},
-            max_length=0,
-        ),
-    ] = MISSING
-    function_call: Annotated[
-        Literal['none', 'auto'] | None | MISSING,
-        Field(
-            description='tool calls are not available yet; only none and auto are accepted',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
     modalities: Annotated[
         list[Literal['text']] | None | MISSING,
         Field(
@@ -886,10 +1404,17 @@ class ChatCompletionRequest(GenerationFields):
             json_schema_extra={'disposition': 'refused'},
         ),
     ] = MISSING
-    include_reasoning: Annotated[
+    separate_reasoning: Annotated[
         On | None | MISSING,
         Field(
-            description='reasoning cannot be left out yet; only true is accepted',
+            description='reasoning always has a field of its own; only true is accepted',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    stream_reasoning: Annotated[
+        On | None | MISSING,
+        Field(
+            description='a stream has the reasoning as it is made; only true is accepted',
             json_schema_extra={'disposition': 'refused'},
         ),
     ] = MISSING

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+from generated.literals import Off
 from pydantic import MISSING, BaseModel, ConfigDict, Field
 from typing_extensions import TypeAliasType
 
@@ -267,6 +268,58 @@ class CompletionRequest(GenerationFields):
         Field(
             description='raw completions have no tools; only none and auto are accepted',
             json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    parallel_tool_calls: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='Raw completions have no tool calls.',
+            json_schema_extra={'disposition': 'ignored'},
+        ),
+    ] = MISSING
+    functions: Annotated[
+        list[Any] | None | MISSING,
+        Field(
+            description='raw completions have no tools',
+            json_schema_extra={'disposition': 'refused'},
+            max_length=0,
+        ),
+    ] = MISSING
+    function_call: Annotated[
+        Literal['none', 'auto'] | None | MISSING,
+        Field(
+            description='raw completions have no tools; only none and auto are accepted',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    suppress_tool_call: Annotated[
+        Off | None | MISSING,
+        Field(
+            description='raw completions have no tools; only false is accepted',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    thinking_token_budget: Annotated[
+        None | MISSING,
+        Field(
+            description='raw completions have no reasoning',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    thinking_budget: Annotated[
+        None | MISSING,
+        Field(
+            description='raw completions have no reasoning',
+            json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+    reasoning_budget_tokens: Annotated[
+        int | None | MISSING,
+        Field(
+            description='raw completions have no reasoning; only -1 is accepted',
+            ge=-1,
+            json_schema_extra={'disposition': 'refused'},
+            le=-1,
         ),
     ] = MISSING
 

@@ -45,7 +45,17 @@ class MetricsSnapshot(BaseModel):
     failed: Annotated[int, Field(description='Requests that failed.', ge=0)]
     reasoning_budget_cuts: Annotated[
         int | MISSING,
-        Field(description='Requests whose reasoning was cut by its budget.', ge=0),
+        Field(
+            description='Thoughts that were closed because the reasoning budget was used up.',
+            ge=0,
+        ),
+    ] = MISSING
+    reasoning_loop_cuts: Annotated[
+        int | MISSING,
+        Field(
+            description='Thoughts that were closed because they repeated themselves.',
+            ge=0,
+        ),
     ] = MISSING
     decode_weight_bytes: Annotated[
         int | MISSING,

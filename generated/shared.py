@@ -198,6 +198,19 @@ NoLimit = TypeAliasType(
 )
 
 
+DeclaredName = TypeAliasType(
+    "DeclaredName",
+    Annotated[
+        str,
+        Field(
+            description='The name of a tool: printable characters but quotes and angle brackets, and no space at its ends.',
+            max_length=256,
+            min_length=1,
+        ),
+    ],
+)
+
+
 StopString = TypeAliasType(
     "StopString",
     Annotated[
@@ -705,7 +718,7 @@ class GenerationFields(BaseModel):
     ignore_eos: Annotated[
         bool | None | MISSING,
         Field(
-            description='Generate on past the end-of-sequence token; not together with an output constraint (vLLM).',
+            description='Generate on past the end-of-sequence token; not together with an output constraint or a required call (vLLM).',
             json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
@@ -1165,13 +1178,6 @@ class GenerationFields(BaseModel):
             json_schema_extra={'disposition': 'refused'},
         ),
     ] = MISSING
-    suppress_tool_call: Annotated[
-        Off | None | MISSING,
-        Field(
-            description='tool calls are not available yet; only false is accepted',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
     n_probs: Annotated[
         int | None | MISSING,
         Field(
@@ -1186,29 +1192,6 @@ class GenerationFields(BaseModel):
         Field(
             description='prompt token ids come with return_token_ids; only false is accepted',
             json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    thinking_token_budget: Annotated[
-        None | MISSING,
-        Field(
-            description='reasoning budgets are not available yet',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    thinking_budget: Annotated[
-        None | MISSING,
-        Field(
-            description='reasoning budgets are not available yet',
-            json_schema_extra={'disposition': 'refused'},
-        ),
-    ] = MISSING
-    reasoning_budget_tokens: Annotated[
-        int | None | MISSING,
-        Field(
-            description='reasoning budgets are not available yet; only -1 is accepted',
-            ge=-1,
-            json_schema_extra={'disposition': 'refused'},
-            le=-1,
         ),
     ] = MISSING
     typical_p: Annotated[

@@ -25,7 +25,7 @@ def random_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """Tools and calls as text, for templates that cannot show them (or for checkpoints without one).
+    """Tools and calls as text, for templates that cannot show them.
 
     `tools` is a block for the system message, `calls` the text of an assistant turn, `results`
     that of the turn which answers it, of the role `result_role`.

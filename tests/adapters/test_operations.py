@@ -8,6 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from adapters.operations import numbers, prefers_json
+from engine.messages import EngineStats
 from generated.operations import Health, MetricsSnapshot
 from tests.adapters.asgi import app_of, app_serving, call
 from tests.serving import PlayedClient, facts, reply, service_over
@@ -56,6 +57,18 @@ async def test_metrics_count_what_was_forced_and_what_was_cut() -> None:
     found = samples(text.content.decode())
     for name, count in (("forced_tokens", 3), ("repetition_cuts", 1), ("deadline_cuts", 1)):
         assert found[f"flare_{name}_total"] == shown[name] == count
+
+
+async def test_metrics_count_the_thoughts_that_were_closed() -> None:
+    client = PlayedClient()
+    client.stats = EngineStats(reasoning_budget_cuts=3, reasoning_loop_cuts=2)
+    app = app_of(service_over(client, facts()))
+    text = await call(app, "GET", "/metrics")
+    shown = await call(app, "GET", "/metrics?format=json")
+    found = samples(text.content.decode())
+    MetricsSnapshot.model_validate(shown.json, strict=True)
+    for name, count in (("reasoning_budget_cuts", 3), ("reasoning_loop_cuts", 2)):
+        assert found[f"flare_{name}_total"] == shown.json[name] == count
 
 
 async def test_every_number_of_the_json_form_is_a_metric() -> None:
