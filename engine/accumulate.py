@@ -6,11 +6,20 @@ from collections.abc import AsyncIterator
 
 from engine.errors import GenerationFailed, RequestError
 from engine.events import (
+    Block,
+    CallBlock,
+    CallDelta,
+    CallStart,
+    Delta,
     FinishCause,
     Finished,
     Output,
     PromptScored,
+    ReasoningBlock,
+    ReasoningDelta,
     SemanticEvent,
+    Started,
+    TextBlock,
     TextDelta,
     TokenRecord,
     TokenScore,
@@ -27,11 +36,26 @@ def check_end(end: Finished) -> None:
         raise GenerationFailed(end.error or "the generation was cancelled")
 
 
+class _OpenCall:
+    """A call whose arguments still come."""
+
+    def __init__(self, start: CallStart) -> None:
+        self.start = start
+        self.arguments: list[str] = []
+
+    def block(self, *, complete: bool) -> CallBlock:
+        start = self.start
+        return CallBlock(start.id, start.name, "".join(self.arguments), start.custom, complete)
+
+
 class Accumulator:
     """Collects one choice's events."""
 
     def __init__(self) -> None:
-        self._text: list[str] = []
+        self._blocks: list[Block] = []
+        self._texts: list[str] = []  # of the open text or thought
+        self._kind: type[TextBlock] | type[ReasoningBlock] = TextBlock
+        self._call: _OpenCall | None = None
         self._records: list[TokenRecord] = []
         self._echoed = 0
         self._prompt_scores: list[TokenScore | None] = []
@@ -39,23 +63,55 @@ class Accumulator:
 
     def add(self, event: SemanticEvent) -> None:
         """Take the next event. Raises GenerationFailed when it reports a failure."""
-        if isinstance(event, TextDelta):
-            self._text.append(event.text)
-            self._records += event.records
-            self._echoed += event.echoed
-        elif isinstance(event, PromptScored):
-            self._prompt_scores += event.scores
-        elif isinstance(event, Finished):
+        if isinstance(event, Finished):
             check_end(event)
             self._finished = event
+        elif isinstance(event, PromptScored):
+            self._prompt_scores += event.scores
+        elif not isinstance(event, Started):
+            self._records += event.records
+            self._take(event)
+
+    def _take(self, event: Delta) -> None:
+        if isinstance(event, TextDelta):
+            self._echoed += event.echoed
+            self._take_text(TextBlock, event.text)
+        elif isinstance(event, ReasoningDelta):
+            self._take_text(ReasoningBlock, event.text)
+        elif isinstance(event, CallStart):
+            self._close()
+            self._call = _OpenCall(event)
+        elif isinstance(event, CallDelta):
+            assert self._call is not None
+            self._call.arguments.append(event.arguments)
+        else:
+            assert self._call is not None
+            self._blocks.append(self._call.block(complete=True))
+            self._call = None
+
+    def _take_text(self, kind: type[TextBlock] | type[ReasoningBlock], text: str) -> None:
+        if kind is not self._kind:
+            self._close()
+            self._kind = kind
+        self._texts.append(text)
+
+    def _close(self) -> None:
+        """End the open block."""
+        text = "".join(self._texts)
+        self._texts = []
+        if text:
+            self._blocks.append(self._kind(text))
+        if self._call is not None:
+            self._blocks.append(self._call.block(complete=False))
+            self._call = None
 
     def output(self) -> Output:
         """The finished choice. Raises GenerationFailed when no end was seen."""
         if self._finished is None:
             raise GenerationFailed("the generation ended without a finish")
-        text = "".join(self._text)
+        self._close()
         records, scores = tuple(self._records), tuple(self._prompt_scores)
-        return Output(text, self._finished, self._echoed, records, scores)
+        return Output(tuple(self._blocks), self._finished, self._echoed, records, scores)
 
 
 async def accumulate(

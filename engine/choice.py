@@ -18,10 +18,12 @@ from engine.events import (
     TokenScore,
     Usage,
 )
+from engine.speech import Reading, Speech
 from engine.text.detokenizer import Detokenizer
 from engine.text.stops import StopMatcher
 from engine.types import Stops
 
+_OWN_ENDS = (FinishCause.END, FinishCause.COMPLETE, FinishCause.TOOL_CALLS)
 BROKEN = (FinishCause.FAILED, FinishCause.CANCELLED, FinishCause.DEAD_END)
 
 
@@ -34,7 +36,8 @@ class ChoiceOptions:
     cannot hold a stop string (as in vLLM), and none of them can end a stop sequence. `records` asks
     for a record of each token, `scores_prompt` says that the engine scores the prompt. The end
     token has no record unless `records_end`: evaluation harnesses that have a prompt echoed drop
-    the last entry unseen, so there must be one for the generated token whatever it is.
+    the last entry unseen, so there must be one for the generated token whatever it is. `reading`
+    None takes all output for answer text.
     """
 
     prompt_tokens: int
@@ -46,17 +49,26 @@ class ChoiceOptions:
     records: bool = False
     scores_prompt: bool = False
     records_end: bool = False
+    reading: Reading | None = None
 
 
 class Choice:
-    """Detokenises, looks for stops and counts, for one choice of a generation."""
+    """Detokenises, looks for stops and counts, for one choice of a generation.
+
+    Its text is what the model wrote, a token that delimits something being one character of a
+    `Reading`; stops are looked for in it before anything is parsed.
+    """
 
     def __init__(self, index: int, detokenizer: Detokenizer, options: ChoiceOptions) -> None:
         self.index = index
         self.finished = False
         self._options = options
         self._detokenizer = detokenizer
-        self._stops = StopMatcher(options.stops.strings)
+        reading = options.reading
+        self._marks = reading.marks if reading is not None else {}
+        self._speech = Speech(reading, self._usage)
+        self._spelt = _spellings_of_stops(options.stops.strings, reading)
+        self._stops = StopMatcher(tuple(self._spelt))
         # A token is one character to this matcher, so that a sequence of tokens is a string.
         sequences = tuple("".join(map(chr, ids)) for ids in options.stops.token_sequences)
         self._token_stops = StopMatcher(sequences) if sequences else None
@@ -122,7 +134,7 @@ class Choice:
         if cause is not None and not self.finished:
             self._release_all(events)
             if cause is FinishCause.STOP_TOKEN and self._options.stops.include:
-                self._feed(self._detokenizer.push((token,)), events)
+                self._feed(self._text_of(token), events)
             self._close(cause, token if cause is FinishCause.STOP_TOKEN else None, events)
 
     def _hold(
@@ -179,7 +191,14 @@ class Choice:
     ) -> None:
         if self._options.records:
             self._records.append(TokenRecord(token, self._text_len, at, score))
-        self._feed(self._detokenizer.push((token,)), events)
+        self._speech.hear(self._text_len)
+        self._feed(self._text_of(token), events)
+
+    def _text_of(self, token: int) -> str:
+        mark = self._marks.get(token)
+        if mark is None:
+            return self._detokenizer.push((token,))
+        return self._detokenizer.flush() + mark
 
     def _feed(self, text: str, events: list[SemanticEvent]) -> None:
         self._text_len += len(text)
@@ -198,7 +217,7 @@ class Choice:
         self._records = [item for item in self._records if item.offset < self._said_len]
         self._text_len = self._said_len  # the tokens left are certain now
         self._say(safe, events)
-        self._end(FinishCause.STOP_STRING, events, matched)
+        self._end(FinishCause.STOP_STRING, events, self._spelt[matched])
 
     def _echo(self, events: list[SemanticEvent]) -> None:
         echo = self._options.echo
@@ -207,13 +226,10 @@ class Choice:
 
     def _say(self, text: str, events: list[SemanticEvent]) -> None:
         records = self._certain_records()
-        if not text and not records:
-            return
-        if events and isinstance(last := events[-1], TextDelta):
-            joined = last.text + text
-            events[-1] = TextDelta(joined, self._usage(), last.records + records, last.echoed)
-        else:
-            events.append(TextDelta(text, self._usage(), records))
+        if text or records:
+            self._speech.say(text, records, events)
+        if self._speech.is_over and not self.finished:
+            self._end(FinishCause.TOOL_CALLS, events)
 
     def _certain_records(self) -> tuple[TokenRecord, ...]:
         """The records that no stop string can take back any more."""
@@ -234,6 +250,10 @@ class Choice:
         error: str | None = None,
     ) -> None:
         self.finished = True
+        if cause not in BROKEN:
+            self._speech.finish(events, cut=cause not in _OWN_ENDS)
+            if self._speech.calls and cause in _OWN_ENDS:
+                cause = FinishCause.TOOL_CALLS
         if cause is FinishCause.LIMIT:
             cause = self._options.limit_cause
         first = self._first_token or 0.0
@@ -241,4 +261,16 @@ class Choice:
         events.append(Finished(cause, self._usage(), stop, error, first, decode))
 
     def _usage(self) -> Usage:
-        return Usage(self._options.prompt_tokens, self._cached, self._output)
+        reasoning = self._speech.reasoning
+        return Usage(self._options.prompt_tokens, self._cached, self._output, reasoning)
+
+
+def _spellings_of_stops(strings: tuple[str, ...], reading: Reading | None) -> dict[str, str]:
+    """The stops as they may stand in the text, each with the client's own string."""
+    spelt = {string: string for string in strings}
+    for string in strings if reading is not None else ():
+        marked = string
+        for spelling, mark in reading.spellings.items():
+            marked = marked.replace(spelling, mark)
+        spelt.setdefault(marked, string)
+    return spelt

@@ -27,12 +27,13 @@ VOCABULARY = (
 )  # fmt: skip
 STEP = (
     *VOCABULARY, "engine.messages", "engine.backend.backend", "engine.core.scheduler",
-    "engine.core.sequence", "engine.core.repeats", "engine.core.pages", "engine.core.prefix",
+    "engine.core.sequence", "engine.core.repeats", "engine.core.thinking", "engine.core.pages", "engine.core.prefix",
     "engine.core.batch", "engine.core.masks", "engine.core.loop",
 )  # fmt: skip
 DEVICE = (*STEP, "engine.core", "engine.model", "engine.backend")
 MIDDLE_MODULES = (
-    "service", "prepare", "generation", "beam", "choice", "accumulate", "decide",
+    "service", "prepare", "generation", "beam", "choice", "speech", "outputs", "accumulate",
+    "decide",
 )  # fmt: skip
 MIDDLE = (
     *VOCABULARY, *TEXT, *(f"engine.{name}" for name in MIDDLE_MODULES), "engine.messages",
@@ -41,7 +42,8 @@ MIDDLE = (
 SHARED_ADAPTERS = tuple(
     f"adapters.{name}"
     for name in (
-        "call", "envelope", "sse", "body", "decode", "generation", "logprobs", "validation",
+        "call", "envelope", "sse", "body", "decode", "generation", "chunks", "logprobs",
+        "tools", "thinking", "validation",
     )
 )  # fmt: skip
 FROM_ENGINE = (
@@ -63,6 +65,7 @@ def _stem(name: str) -> Row:
     extra: dict[str, tuple[str, ...]] = {
         "tokenize": ("adapters.chat_completions", "adapters.completions")
     }
+    extra |= {"chat_completions": ("adapters.chat_encode",)}
     extra |= {"responses": ("adapters.store", "adapters.seal"), "messages": ("adapters.seal",)}
     own = (f"generated.{name}", "generated.shared")
     return Row((*own, *FROM_ENGINE, *SHARED_ADAPTERS, *extra.get(name, ())), EVERY_DEVICE_LIBRARY)
@@ -105,6 +108,8 @@ TABLE: dict[str, Row] = {
     "adapters.logprobs": Row(
         ("engine.types", "engine.events", "engine.text.tokenizer"), _LIGHT_NEVER  # the tokenizer: for its type
     ),
+    "adapters.tools": Row(("engine.conversation", "engine.errors"), _LIGHT_NEVER),
+    "adapters.thinking": Row(("engine.conversation", "engine.errors"), _LIGHT_NEVER),
     "adapters.http": Row((), EVERY_DEVICE_LIBRARY),
     "adapters.app": Row(
         (*_ADAPTER.may, "adapters", "generated.routes"), EVERY_DEVICE_LIBRARY
@@ -225,6 +230,11 @@ def test_a_module_imports_what_its_row_allows(module: str) -> None:
         ("adapters.logprobs", "from engine.text.template import ChatTemplate"),
         ("adapters.logprobs", "import pydantic"),
         ("adapters.logprobs", "from adapters import decode"),
+        ("adapters.tools", "from generated.chat_completions import Tool"),
+        ("adapters.tools", "import pydantic"),
+        ("adapters.chat_encode", "from adapters.chat_completions import decode"),
+        ("adapters.chat_encode", "from generated.chat_completions import ChatMessage"),
+        ("adapters.completions", "from adapters.chat_encode import encode"),
         ("adapters.http", "from adapters import app"),
         ("adapters.generation", "from generated.completions import Completion"),
         ("adapters.app", "from engine.client import ProcessClient"),

@@ -19,26 +19,27 @@ _MOST = 0x800
 class Marks:
     """The delimiters of a dialect in one vocabulary.
 
-    `tokens` maps the spelling of each delimiter that is one control token to its id.
+    `tokens` maps the spelling of each delimiter that is one control token to its id, `chars` to the
+    character that stands for it; `of_token` gives that character for the id.
     """
 
     def __init__(self, spellings: Iterable[str], control_tokens: Mapping[str, int]) -> None:
         spellings = tuple(dict.fromkeys(spellings))
         assert len(spellings) <= _MOST
         self.tokens = {s: control_tokens[s] for s in spellings if s in control_tokens}
-        self._chars = {
+        self.chars = {
             spelling: chr(_FIRST + place)
             for place, spelling in enumerate(spellings)
             if spelling in self.tokens
         }
-        self.of_token = {self.tokens[s]: char for s, char in self._chars.items()}
-        self._spelt = {ord(char): spelling for spelling, char in self._chars.items()}
-        longest_first = sorted(self._chars, key=len, reverse=True)
+        self.of_token = {self.tokens[s]: char for s, char in self.chars.items()}
+        self._spelt = {ord(char): spelling for spelling, char in self.chars.items()}
+        longest_first = sorted(self.chars, key=len, reverse=True)
         self._spellings = regex.compile("|".join(map(regex.escape, longest_first)) or r"(?!)")
 
     def __getitem__(self, spelling: str) -> str:
         """A delimiter as it stands in the text of a parser."""
-        return self._chars.get(spelling, spelling)
+        return self.chars.get(spelling, spelling)
 
     def re(self, *spellings: str) -> str:
         """A regular expression for any of some delimiters."""
@@ -46,7 +47,7 @@ class Marks:
 
     def marked(self, text: str) -> str:
         """Text in which every spelling of a token stands for the token, as in a template."""
-        return self._spellings.sub(lambda found: self._chars[found[0]], text)
+        return self._spellings.sub(lambda found: self.chars[found[0]], text)
 
     def plain(self, text: str) -> str:
         """Text of a parser as a client sees it, tokens spelt out."""

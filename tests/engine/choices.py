@@ -8,6 +8,7 @@ from unittest.mock import patch
 from engine.choice import Choice, ChoiceOptions
 from engine.client import TokenEvent
 from engine.events import FinishCause, Finished, SemanticEvent, TextDelta, TokenRecord, TokenScore
+from engine.speech import Reading
 from engine.text.detokenizer import Detokenizer
 from engine.types import Stops
 from tests.serving import tokenizer
@@ -24,6 +25,7 @@ def choice(
     records: bool = False,
     scores_prompt: bool = False,
     records_end: bool = False,
+    reading: Reading | None = None,
 ) -> Choice:
     return Choice(
         0,
@@ -38,6 +40,7 @@ def choice(
             records=records,
             scores_prompt=scores_prompt,
             records_end=records_end,
+            reading=reading,
         ),
     )
 

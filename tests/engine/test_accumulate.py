@@ -9,12 +9,19 @@ import pytest
 from engine.accumulate import accumulate
 from engine.errors import GenerationFailed, RequestError
 from engine.events import (
+    CallBlock,
+    CallDelta,
+    CallEnd,
+    CallStart,
     FinishCause,
     Finished,
     Output,
     PromptScored,
+    ReasoningBlock,
+    ReasoningDelta,
     SemanticEvent,
     Started,
+    TextBlock,
     TextDelta,
     TokenRecord,
     TokenScore,
@@ -40,8 +47,8 @@ async def test_choices_come_out_in_order_with_their_last_counts() -> None:
         2,
     )
     assert found == [
-        Output("ac", Finished(FinishCause.LIMIT, TWO)),
-        Output("b", Finished(FinishCause.STOP_STRING, TWO, "x")),
+        Output((TextBlock("ac"),), Finished(FinishCause.LIMIT, TWO)),
+        Output((TextBlock("b"),), Finished(FinishCause.STOP_STRING, TWO, "x")),
     ]
 
 
@@ -56,7 +63,8 @@ async def test_every_cause_is_an_output_or_a_failure(cause: FinishCause) -> None
         with pytest.raises(GenerationFailed, match="why"):
             await accumulate(given, 1)
     else:
-        assert await accumulate(given, 1) == [Output("a", Finished(cause, ONE, None, "why"))]
+        end = Finished(cause, ONE, None, "why")
+        assert await accumulate(given, 1) == [Output((TextBlock("a"),), end)]
 
 
 async def test_records_scores_and_echo_add_up_in_order() -> None:
@@ -71,7 +79,32 @@ async def test_records_scores_and_echo_add_up_in_order() -> None:
         1,
     )
     end = Finished(FinishCause.LIMIT, TWO)
-    assert found == Output("echo a", end, 5, records, (None, *scores))
+    assert found == Output((TextBlock("echo a"),), end, 5, records, (None, *scores))
+
+
+async def test_blocks_keep_their_order_and_a_cut_call_is_not_complete() -> None:
+    records = tuple(TokenRecord(token, token, 0.5) for token in range(4))
+    [found] = await accumulate(
+        batches(
+            [(0, ReasoningDelta("let ", ONE, records[:1])), (0, ReasoningDelta("me", ONE))],
+            [(0, TextDelta("Well", ONE)), (0, CallStart(0, "a", "f", False, ONE, records[1:2]))],
+            [(0, CallDelta(0, '{"x"', ONE)), (0, CallDelta(0, ": 1}", ONE, records[2:3]))],
+            [(0, CallEnd(0, ONE, records[3:])), (0, TextDelta("then", ONE))],
+            [(0, CallStart(1, "b", "g", True, ONE)), (0, CallDelta(1, "cu", ONE))],
+            [(0, Finished(FinishCause.LIMIT, TWO))],
+        ),
+        1,
+    )
+    assert found.blocks == (
+        ReasoningBlock("let me"),
+        TextBlock("Well"),
+        CallBlock("a", "f", '{"x": 1}', False, True),
+        TextBlock("then"),
+        CallBlock("b", "g", "cu", True, False),
+    )
+    assert (found.reasoning, found.text) == ("let me", "Wellthen")
+    assert [call.id for call in found.calls] == ["a", "b"]
+    assert found.records == records
 
 
 async def test_a_choice_without_an_end_is_a_failure() -> None:

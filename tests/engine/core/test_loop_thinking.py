@@ -217,6 +217,7 @@ def test_a_second_thought_may_begin_like_the_first_that_looped() -> None:
         ([20, 20, 20, 21], 6),  # the answer's own loop, after the close
         ([20, 20, OPEN, 10, CLOSE, 20, 20, 21], None),  # a thought stands between
         ([20, 20, OPEN, 10, 10, CLOSE, 20, 20, 20, 21], 12),
+        ([20, OPEN, 10, CLOSE, 20, OPEN, 11, CLOSE, 20, OPEN, 12, CLOSE, 21], None),
         ([OPEN, CLOSE, OPEN, CLOSE, OPEN, CLOSE, 21], 8),  # nothing is thought
     ],
     ids=str,
