@@ -9,6 +9,7 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from adapters.call import Call
+from adapters.chunks import ChunkEncoder, ChunkForm, encode_stream
 from adapters.decode import (
     check_model,
     decode_limit,
@@ -17,24 +18,22 @@ from adapters.decode import (
     given,
     optional,
 )
-from adapters.generation import (
-    FINISH_REASONS,
-    ChunkEncoder,
-    ChunkForm,
-    Reply,
-    encode_stream,
-    new_reply,
-    respond,
-)
+from adapters.generation import FINISH_REASONS, Reply, new_reply, respond
 from adapters.logprobs import CompletionLogprobs, TokenNames, prompt_logprobs
 from engine.errors import RequestError
-from engine.events import Output, PromptScored, TextDelta
+from engine.events import Delta, Output, PromptScored, TextDelta
 from engine.generation import Generation
 from engine.types import GenerationRequest, RawPrompt
 from generated.completions import CompletionRequest
 
 DEFAULT_MAX_TOKENS = 16  # the official API's
-CHUNK_FORM = ChunkForm(started=None, before_text=b'"text":', after_text=b"", finished={"text": ""})
+
+
+def _text(index: int, happened: Delta) -> bytes | None:
+    return b'"text":' + to_json(happened.text) if isinstance(happened, TextDelta) else None
+
+
+CHUNK_FORM = ChunkForm(started=None, delta=_text, nothing=b'"text":""', finished={"text": ""})
 
 
 async def create_completion(call: Call) -> Response:
@@ -145,7 +144,7 @@ def _logprobs(
 
 
 class _Details:
-    """What chunks carry besides text."""
+    """What chunks carry besides the output."""
 
     def __init__(
         self, reply: Reply, names: TokenNames, request: GenerationRequest, generation: Generation
@@ -175,12 +174,13 @@ class _Details:
     def started(self, index: int) -> dict[str, object]:
         return {}
 
-    def text(self, index: int, happened: TextDelta) -> dict[str, object]:
-        self._echoed.setdefault(index, happened.echoed)
+    def delta(self, index: int, happened: Delta) -> dict[str, object]:
+        if isinstance(happened, TextDelta):
+            self._echoed.setdefault(index, happened.echoed)
         members: dict[str, object] = {"logprobs": None, **self._prompt_ids(index)}
         if self._request.logprobs is not None:
             arrays = CompletionLogprobs(self._names)
-            arrays.add(happened.records, self._echoed[index])
+            arrays.add(happened.records, self._echoed.get(index, 0))
             members["logprobs"] = arrays.encode()
         return members | self._reply.observations(happened.records)
 

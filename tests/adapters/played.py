@@ -7,10 +7,16 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any, cast
 
 from adapters.generation import Reply
+from engine.accumulate import Accumulator
 from engine.events import (
+    CallDelta,
+    CallEnd,
+    CallStart,
     FinishCause,
     Finished,
+    Output,
     PromptScored,
+    ReasoningDelta,
     SemanticEvent,
     Started,
     TextDelta,
@@ -60,6 +66,39 @@ def text(
     echoed: int = 0,
 ) -> tuple[int, SemanticEvent]:
     return index, TextDelta(content, Usage(5, 0, output), tuple(records), echoed)
+
+
+def thought(
+    content: str, index: int = 0, records: Sequence[TokenRecord] = ()
+) -> tuple[int, SemanticEvent]:
+    return index, ReasoningDelta(content, Usage(5, 0, 2, 1), tuple(records))
+
+
+def called(
+    name: str,
+    *pieces: str,
+    call: int = 0,
+    index: int = 0,
+    custom: bool = False,
+    whole: bool = True,
+    records: Sequence[TokenRecord] = (),
+) -> Batch:
+    """The events of one call; the records come with its start."""
+    usage = Usage(5, 0, 2)
+    events: list[SemanticEvent] = [
+        CallStart(call, f"call_{index}{call}", name, custom, usage, tuple(records)),
+        *(CallDelta(call, piece, usage) for piece in pieces),
+    ]
+    if whole:
+        events.append(CallEnd(call, usage))
+    return [(index, event) for event in events]
+
+
+def accumulated(*batches: Batch, n: int = 1) -> list[Output]:
+    choices = [Accumulator() for _ in range(n)]
+    for index, event in (pair for batch in batches for pair in batch):
+        choices[index].add(event)
+    return [choice.output() for choice in choices]
 
 
 def scored(*scores: TokenScore | None, index: int = 0) -> tuple[int, SemanticEvent]:

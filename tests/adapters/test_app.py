@@ -186,7 +186,7 @@ async def test_an_unknown_exception_mid_stream_is_logged_for_the_operator(
     def broken(*_: object) -> bytes:
         raise KeyError("secret of the server")
 
-    monkeypatch.setattr("adapters.generation.ChunkEncoder._finish", broken)
+    monkeypatch.setattr("adapters.chunks.ChunkEncoder._finish", broken)
     async with app_serving("ok") as (app, _):
         answer = await call(app, "POST", CHAT, STREAM)
     assert answer.events[-1]["error"]["code"] == "internal_error"

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from adapters.chat_completions import decode, encode
+from adapters.chat_completions import decode
+from adapters.chat_encode import encode
 from adapters.generation import FINISH_REASONS
 from adapters.logprobs import TokenNames
 from engine.conversation import Conversation, Message, Reasoning, Text
-from engine.events import FinishCause, Output, Usage
+from engine.events import FinishCause, Output, TextBlock, Usage
 from engine.types import GenerationRequest
 from generated.chat_completions import ChatCompletion, ChatCompletionChunk, ChatCompletionRequest
 from tests.adapters.asgi import app_serving, call
@@ -120,8 +121,8 @@ def test_the_whole_answer_is_valid_for_every_cause(cause: FinishCause) -> None:
     reply = reply_of("chat.completion", 2, reasoning=True)
     names = TokenNames(tokenizer(), as_ids=False)
     outputs = [
-        Output("é\n", ended(cause, "s", Usage(4, 2, 3))),
-        Output("", ended(cause, 9, Usage(4, 0, 1))),
+        Output((TextBlock("é\n"),), ended(cause, "s", Usage(4, 2, 3))),
+        Output((), ended(cause, 9, Usage(4, 0, 1))),
     ]
     body = json.loads(encode(reply, names, decoded(n=2), played(prompts=[(1,)]), outputs))
     ChatCompletion.model_validate(body, strict=True)

@@ -11,7 +11,7 @@ from adapters.completions import decode, encode
 from adapters.generation import FINISH_REASONS
 from adapters.logprobs import TokenNames
 from engine.errors import RequestError
-from engine.events import FinishCause, Output, Usage
+from engine.events import FinishCause, Output, TextBlock, Usage
 from engine.types import GenerationRequest, RawPrompt
 from generated.completions import Completion, CompletionChunk, CompletionRequest
 from tests.adapters.asgi import app_serving, call
@@ -62,14 +62,14 @@ def test_best_of_must_equal_n() -> None:
         assert caught.value.param == "best_of"
 
 
-@pytest.mark.parametrize("cause", FINISH_REASONS)
+@pytest.mark.parametrize("cause", [c for c in FINISH_REASONS if c is not FinishCause.TOOL_CALLS])
 def test_the_whole_answer_is_valid_for_every_cause(cause: FinishCause) -> None:
     asked = {"prompt": ["a", "b"]}
     request = CompletionRequest.model_validate(asked, strict=True)
     names = TokenNames(tokenizer(), as_ids=False)
     outputs = [
-        Output("é\n", ended(cause, "s", Usage(4, 2, 3))),
-        Output("", ended(cause, 9, Usage(6, 1, 1))),
+        Output((TextBlock("é\n"),), ended(cause, "s", Usage(4, 2, 3))),
+        Output((), ended(cause, 9, Usage(6, 1, 1))),
     ]
     generation = played(prompts=[(1,), (2,)])
     made = reply_of("text_completion")

@@ -88,10 +88,8 @@ def test_the_reason_completes_a_sentence(model: type[BaseModel], field: str) -> 
 @pytest.mark.parametrize(
     "message",
     [
-        {"role": "tool", "content": "x", "tool_call_id": "a"},
-        {"role": "function", "content": "x", "name": "f"},
-        {"role": "assistant", "tool_calls": [{"id": "a", "type": "function"}]},
-        {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}},
+        {"role": "tool", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]},
+        {"role": "assistant", "audio": {"id": "a"}},
         {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]},
         {"role": "user", "content": [{"type": "input_audio"}]},
         {"role": "user", "content": [{"type": "file", "file": {}}]},
@@ -114,6 +112,11 @@ def test_refused_messages(message: dict[str, Any]) -> None:
         {"role": "assistant", "content": None, "reasoning_content": "r", "reasoning": None},
         {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}], "refusal": "no"},
         {"role": "assistant", "content": "x", "annotations": [], "unknown": 1},
+        {"role": "assistant", "tool_calls": [{"function": {"name": "f"}}], "content": None},
+        {"role": "assistant", "function_call": {"name": "f", "arguments": "{"}},
+        {"role": "tool", "content": "x", "tool_call_id": "a"},
+        {"role": "tool", "content": [{"type": "text", "text": "x"}]},
+        {"role": "function", "content": "x", "name": "f"},
     ],
     ids=json.dumps,
 )
