@@ -25,8 +25,10 @@ from engine.messages import TokenizerFacts
 from engine.model.checkpoint import locate, model_name
 from engine.model.defaults import sampling_defaults
 from engine.model.shape import Shape
+from engine.outputs import OutputPlanner
 from engine.prepare import Preparer
 from engine.service import Limits, Service
+from engine.text.effort import Defaults
 from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
 from engine.types import EngineFacts, ModelInfo
@@ -83,7 +85,14 @@ def load(config: Config) -> tuple[ProcessClient, Service]:
         if config.scripted is None:
             Shape.load(path)  # an unknown architecture is told before what else is wrong
             tokenizer = Tokenizer.load(path)
-        template = ChatTemplate.load(path, tokenizer)
+        template = ChatTemplate.load(path, tokenizer, config.dialect, _thinking(config))
+        planner = OutputPlanner(
+            template,
+            tokenizer,
+            constrain=config.constrain_tools,
+            budget=config.thinking_token_budget,
+            repetition=config.repetition_detection,
+        )
         defaults = sampling_defaults(path)
         read = TokenizerFacts(tokenizer.vocabulary_json, tokenizer.eos_ids)
         facts = client.wait_ready(read, log.info)
@@ -104,9 +113,16 @@ def load(config: Config) -> tuple[ProcessClient, Service]:
         sampling_ranges=config.sampling_ranges,
         repetition=config.repetition_detection,
     )
-    preparer = Preparer(info, tokenizer, template, clamp_max_tokens=config.clamp_max_tokens)
+    preparer = Preparer(
+        info, tokenizer, template, planner, clamp_max_tokens=config.clamp_max_tokens
+    )
     limits = Limits(config.max_concurrency, config.max_queue, config.frontend_threads)
     return client, Service(preparer, client, limits)
+
+
+def _thinking(config: Config) -> Defaults:
+    switch = {"auto": None, "on": True, "off": False}[config.thinking]
+    return Defaults(switch, config.reasoning_effort)  # type: ignore[arg-type]
 
 
 def _listen(config: Config) -> socket.socket:

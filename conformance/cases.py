@@ -3,11 +3,13 @@
 A file of cases/ is a list of
 
     {"id": "D144", "title": what is proven, "server": a profile (scripted when absent),
-     "replies": what the script says: {"text" or "token_ids", ...} when the last message or prompt
-     starts with the id, with "say" when it is exactly that text,
+     "replies": what the script says: {"text", "parts" or "token_ids", ...} when the last message or
+     prompt starts with the id, with "say" when it is exactly that text; of "parts", a text's
+     control tokens are tokens, and those of a {"plain": text} are spelt with ordinary ones,
      "proves": request fields whose effect the case shows, "steps": [...],
      "routes": run the steps, which name no route, on each of these,
-     "body": what the bodies of all steps have}
+     "body": what the bodies of all steps have,
+     "tools": the tools of all steps, each name with its properties, a type or a schema each}
 
 and a step is
 
@@ -31,7 +33,9 @@ from typing import Any
 
 import httpx2
 
-from conformance.expectations import Expectation, subset
+from conformance.chat_expectations import ChatExpectation
+from conformance.expectations import subset
+from conformance.models import model_of
 from conformance.replies import Reply, comparable, error_of, send
 
 FOLDER = Path(__file__).parent / "cases"
@@ -50,6 +54,7 @@ class Case:
     steps: tuple[dict[str, Any], ...] = ()
     routes: tuple[str, ...] = ()
     body: dict[str, Any] = field(default_factory=dict)
+    tools: dict[str, dict[str, Any]] = field(default_factory=dict)
     scenario: str | None = None
 
     def sequences(self) -> list[list[dict[str, Any]]]:
@@ -59,9 +64,10 @@ class Case:
         return [[self._whole({"route": r} | step) for step in self.steps] for r in self.routes]
 
     def _whole(self, step: dict[str, Any]) -> dict[str, Any]:
-        return (
-            step if step["route"] == "get" else {**step, "body": self.body | step.get("body", {})}
-        )
+        if step["route"] == "get":
+            return step
+        tools = {"tools": [_function(*tool) for tool in self.tools.items()]} if self.tools else {}
+        return {**step, "body": tools | self.body | step.get("body", {})}
 
     def proven(self) -> set[tuple[str, str]]:
         """(route, field) pairs: what it proves on each route that it uses the field on."""
@@ -73,6 +79,15 @@ class Case:
                 if _has(step.get("body", {}), path.split(".")):
                     pairs.add((step["route"], path))
         return pairs
+
+
+def _function(name: str, properties: dict[str, Any]) -> dict[str, Any]:
+    schemas = {
+        key: {"type": value} if isinstance(value, str) else value
+        for key, value in properties.items()
+    }
+    parameters = {"type": "object", "properties": schemas}
+    return {"type": "function", "function": {"name": name, "parameters": parameters}}
 
 
 def load() -> list[Case]:
@@ -98,9 +113,21 @@ def scripts(cases: list[Case]) -> dict[str, list[dict[str, Any]]]:
         for reply in case.replies:
             said = reply.get("say")
             match = rf"^{re.escape(case.id)}(?![\w-])" if said is None else f"^{re.escape(said)}$"
-            entry = {name: value for name, value in reply.items() if name != "say"}
+            entry = {name: value for name, value in reply.items() if name not in ("say", "parts")}
+            if "parts" in reply:
+                entry["token_ids"] = _token_ids(case.server, reply["parts"])
             replies.setdefault(case.server, []).append({"match": match} | entry)
     return replies
+
+
+def _token_ids(server: str, parts: list[str | dict[str, str]]) -> list[int]:
+    model = model_of(server)
+    assert model is not None, f"the tokens of {server} are no bytes"
+    return [
+        token
+        for part in parts
+        for token in (model.ids(part) if isinstance(part, str) else model.plain_ids(part["plain"]))
+    ]
 
 
 def run(case: Case, client: httpx2.Client) -> None:
@@ -123,7 +150,8 @@ def _run(case: Case, steps: list[dict[str, Any]], client: httpx2.Client) -> None
             if mode == "streamed":
                 body = {"stream": True, "stream_options": {"include_usage": True}} | body
             reply = send(client, step["route"], body, step.get("headers"))
-            expectation = Expectation(f"{where} {mode}", reply, before, body)
+            model = model_of(case.server)
+            expectation = ChatExpectation(f"{where} {mode}", reply, before, body, model)
             expectation.check(step.get("expect", {}))
             replies.append(reply)
         if len(modes) == 2 and step.get("equal", True):

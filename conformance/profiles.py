@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from conformance import byte_model
+from conformance.models import UNCONSTRAINED, model_of
 from conformance.server import Server
 
 ALIASES = ("acme/solar-1", "solar")
@@ -49,11 +49,13 @@ def options(profile: str, folder: Path, replies: Iterable[dict[str, Any]]) -> li
     script = ["--scripted", str(write_script(folder / "script.json", replies))]
     names = [part for alias in ALIASES for part in ("--alias", alias)]
     context = ["--max-context", str(CONTEXT)]
+    if (model := model_of(profile)) is not None:
+        written = str(model.write(folder / "byte-model"))
+        free = ["--constrain-tools", "off"] if profile.endswith(UNCONSTRAINED) else []
+        return [*script, *context, "--model", written, *model.options, *free]
     match profile:
         case "scripted":
             return [*script, *names, *context]
-        case "bytes":
-            return [*script, *context, "--model", str(byte_model.write(folder / "byte-model"))]
         case "guarded":
             bounds = ["--max-body-bytes", str(SMALL_BODY), "--model-names", "known"]
             return [*script, *names, *context, *bounds, *_keys(folder)]

@@ -10,6 +10,7 @@ from typing import Any
 import httpx2
 
 from conformance import sse
+from conformance.choice import Choice, read_message, take_delta
 
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
 _OBJECTS = {
@@ -17,26 +18,6 @@ _OBJECTS = {
     "completions": ("text_completion", "text_completion"),
 }
 _ERROR_KEYS = {"message", "type", "param", "code"}
-
-
-@dataclass
-class Choice:
-    """One choice, whole.
-
-    `logprobs` has one entry for each token: Chat's entries as they are, and of Completions' arrays
-    {"token", "logprob", "top_logprobs", "text_offset"}. What stands at the reply on Chat
-    (prompt_token_ids, prompt_logprobs) is with every choice here.
-    """
-
-    text: str = ""
-    finish: str | None = None
-    stop_reason: Any = None
-    deltas: list[str] = field(default_factory=list)
-    logprobs: list[dict[str, Any]] | None = None
-    token_ids: list[int] | None = None
-    timestamps: list[float] | None = None
-    prompt_token_ids: list[int] | None = None
-    prompt_logprobs: list[dict[str, Any] | None] | None = None
 
 
 @dataclass
@@ -77,19 +58,7 @@ class Reply:
         return {
             "status": self.status,
             "error": self.error,
-            "choices": [
-                # Without a token, there is no piece of a stream that could have an empty list.
-                (
-                    index,
-                    c.text,
-                    c.finish,
-                    c.stop_reason,
-                    c.logprobs or None,
-                    c.token_ids or None,
-                    c.prompt_token_ids,
-                )
-                for index, c in sorted(self.choices.items())
-            ],
+            "choices": [(index, c.outcome()) for index, c in sorted(self.choices.items())],
             "usage": self.usage,
         }
 
@@ -138,14 +107,15 @@ def read_whole(response: httpx2.Response, route: str) -> Reply:
     assert body["object"] == _OBJECTS[route][0]
     assert [choice["index"] for choice in body["choices"]] == list(range(len(body["choices"])))
     for choice in body["choices"]:
-        text = choice["message"]["content"] if route == "chat" else choice["text"]
         assert choice["finish_reason"] is not None
+        whole = Choice(finish=choice["finish_reason"], stop_reason=choice.get("stop_reason"))
         if route == "chat":
-            assert choice["message"]["role"] == "assistant"
-            assert not choice["message"].get("tool_calls", None), "empty tool_calls are left out"
-        whole = Choice(text, choice["finish_reason"], choice.get("stop_reason"))
+            read_message(whole, choice["message"])
+        else:
+            whole.text = choice["text"]
         _observe(whole, choice, body, route)
         whole.prompt_logprobs = (body if route == "chat" else choice).get("prompt_logprobs")
+        whole.check_end()
         reply.choices[choice["index"]] = whole
     reply.usage = checked_usage(body["usage"], route)
     _check_times(body["flare"])
@@ -195,6 +165,9 @@ def checked_usage(usage: dict[str, Any], route: str) -> dict[str, Any]:
     assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"], usage
     assert 0 <= usage["prompt_tokens_details"]["cached_tokens"] <= usage["prompt_tokens"], usage
     assert ("completion_tokens_details" in usage) == (route == "chat"), usage
+    if route == "chat":
+        thoughts = usage["completion_tokens_details"]["reasoning_tokens"]
+        assert 0 <= thoughts <= usage["completion_tokens"], usage
     return usage
 
 
@@ -207,7 +180,9 @@ def read_stream(response: httpx2.Response, route: str, body: dict[str, Any]) -> 
         take(reply, event, route, body)
     assert reply.done or reply.error, "the stream ends without [DONE] and without an error"
     if reply.done:
-        assert all(choice.finish for choice in reply.choices.values()), "a choice never finished"
+        for choice in reply.choices.values():
+            assert choice.finish, "a choice never finished"
+            choice.check_end()
         wanted = (body.get("stream_options") or {}).get("include_usage")
         assert (reply.usage is not None) == bool(wanted or body.get("return_token_ids"))
         assert ["flare" in chunk for chunk in reply.chunks].count(True) == 1
@@ -272,17 +247,10 @@ def _take_piece(reply: Reply, piece: dict[str, Any], chunk: dict[str, Any], rout
     choice = reply.choices.setdefault(index, Choice())
     assert choice.finish is None, f"choice {index} goes on after its finish_reason"
     if route == "chat":
-        delta = piece["delta"]
-        assert ("role" in delta) == first, "the role comes with the first piece, and only then"
-        if first:
-            assert delta == {"role": "assistant", "content": ""}
-            assert piece["finish_reason"] is None
-        text = delta.get("content") or ""
-    else:
-        text = piece["text"]
-    choice.text += text
-    if text:
-        choice.deltas.append(text)
+        take_delta(choice, piece, first=first)
+    elif piece["text"]:
+        choice.text += piece["text"]
+        choice.deltas.append(piece["text"])
     _observe(choice, piece, chunk, route)
     choice.finish = piece["finish_reason"]
     choice.stop_reason = piece.get("stop_reason")

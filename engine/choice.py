@@ -268,7 +268,9 @@ class Choice:
 def _spellings_of_stops(strings: tuple[str, ...], reading: Reading | None) -> dict[str, str]:
     """The stops as they may stand in the text, each with the client's own string."""
     spelt = {string: string for string in strings}
-    for string in strings if reading is not None else ():
+    if reading is None:
+        return spelt
+    for string in strings:
         marked = string
         for spelling, mark in reading.spellings.items():
             marked = marked.replace(spelling, mark)

@@ -22,6 +22,8 @@ from engine.errors import StartupError
 from engine.types import RepetitionDetection
 
 Dtype = Literal["auto", "bf16", "fp32"]
+Constrain = Literal["strict", "declared", "off"]
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def _option(section: str, help_text: str, default: Any, **details: Any) -> Any:
@@ -74,6 +76,15 @@ def _repetition(text: str) -> RepetitionDetection:
     return RepetitionDetection(sizes[0], sizes[1], sizes[2])
 
 
+def _effort(text: str) -> str | int:
+    if text in EFFORTS:
+        return text
+    value = int(text) if text.isdecimal() else 0
+    if not 1 <= value <= 100:
+        raise ValueError(f"must be one of {', '.join(EFFORTS)}, or a number from 1 to 100")
+    return value
+
+
 def _port(text: str) -> int:
     value = int(text)
     if not 0 <= value <= 65535:
@@ -98,6 +109,11 @@ class Config:
         "a JSON file of replies that stand in for the model (needs no torch)",
         None,
         parse=Path,
+    )
+    dialect: str | None = _option(
+        "model",
+        "how the model writes its tool calls and thoughts; without it, what its chat template says",
+        None,
     )
     max_context: int | None = _option(
         "engine", "context window in tokens, prompt and output together", None, parse=_positive
@@ -154,6 +170,32 @@ class Config:
         "output limit of requests that name none; without it, the remaining context",
         None,
         parse=_positive,
+    )
+    thinking: str = _option(
+        "server",
+        "whether the model thinks where a request says nothing; 'auto' leaves it to the template",
+        "auto",
+        choices=("auto", "on", "off"),
+    )
+    reasoning_effort: str | int | None = _option(
+        "server",
+        "effort of requests that name none: none, minimal, low, medium, high, xhigh, max, or a "
+        "number where the model takes one",
+        None,
+        parse=_effort,
+    )
+    thinking_token_budget: int | None = _option(
+        "server",
+        "tokens that thoughts may have where a request names no budget",
+        None,
+        parse=_positive,
+    )
+    constrain_tools: Constrain = _option(
+        "tools",
+        "tools whose calls must match their schemas: 'strict' ones, all 'declared' ones, or 'off'",
+        "strict",
+        choices=("strict", "declared", "off"),
+        key="constrain",
     )
     repetition_detection: RepetitionDetection | None = _option(
         "sampling",

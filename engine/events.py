@@ -203,7 +203,7 @@ Block = TextBlock | ReasoningBlock | CallBlock
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One finished choice, accumulated from its events, in their order; `echoed` as in `TextDelta`."""
+    """One finished choice: its events added up, in order; `echoed` as in `TextDelta`."""
 
     blocks: tuple[Block, ...]
     end: Finished

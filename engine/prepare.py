@@ -11,6 +11,7 @@ from engine.errors import ContextOverflow, RequestError
 from engine.events import FinishCause
 from engine.grammar.compile import grammar_of
 from engine.grammar.instruction import instruction
+from engine.outputs import OutputPlan, OutputPlanner
 from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
 from engine.types import (
@@ -39,7 +40,8 @@ _UNRANGED = ("top_n_sigma", "dry_multiplier", "dry_base", "dry_allowed_length", 
 class Prepared:
     """A request that is validated against the model.
 
-    `limit_cause` is what reaching `max_tokens` means. `echo` is the text to put before the output.
+    `limit_cause` is what reaching `max_tokens` means. `plan` is how outputs are constrained and
+    read. `echo` is the text to put before the output.
     """
 
     request: GenerationRequest
@@ -47,7 +49,7 @@ class Prepared:
     sampling: Sampling
     max_tokens: int
     limit_cause: FinishCause
-    grammar: str | None
+    plan: OutputPlan
     echo: str
 
     @property
@@ -63,12 +65,14 @@ class Preparer:
         info: ModelInfo,
         tokenizer: Tokenizer,
         template: ChatTemplate,
+        planner: OutputPlanner,
         *,
         clamp_max_tokens: bool,
     ) -> None:
         self.info = info
         self.tokenizer = tokenizer
         self.template = template
+        self._planner = planner
         self._clamp_max_tokens = clamp_max_tokens
         self._breakers = lru_cache(maxsize=64)(self._find_breakers)
 
@@ -76,8 +80,10 @@ class Preparer:
         """Raises RequestError for what the client got wrong, naming the field."""
         self._check_token_ids(request)
         sampling = self._sampling(request.sampling)
-        grammar = self._grammar(request, sampling)
         prompt = self._render(request)
+        plan = self._plan(request, prompt)
+        if plan.grammar is not None and sampling.ignore_eos:
+            raise RequestError("ignore_eos cannot be combined with a constraint", "ignore_eos")
         max_tokens, limit_cause = self._output_limit(request, len(prompt.token_ids))
         if sampling.min_tokens > max_tokens:
             raise RequestError(
@@ -85,7 +91,7 @@ class Preparer:
                 "min_tokens",
             )
         echo = self._echo(request, prompt)
-        return Prepared(request, prompt, sampling, max_tokens, limit_cause, grammar, echo)
+        return Prepared(request, prompt, sampling, max_tokens, limit_cause, plan, echo)
 
     def _sampling(self, override: SamplingOverride) -> Sampling:
         chosen = {name: self._in_range(name, getattr(override, name)) for name in _RANGED}
@@ -147,16 +153,15 @@ class Preparer:
                     f"token id {token} is outside the vocabulary of {vocab_size}", param
                 )
 
-    def _grammar(self, request: GenerationRequest, sampling: Sampling) -> str | None:
-        if request.constraint is None:
-            return None
-        if sampling.ignore_eos:
-            raise RequestError("ignore_eos cannot be combined with a constraint", "ignore_eos")
-        return grammar_of(request.constraint)
+    def _plan(self, request: GenerationRequest, prompt: Prompt) -> OutputPlan:
+        if isinstance(request.prompt, Conversation):
+            return self._planner.plan(request.prompt, prompt, request)
+        constraint = request.constraint
+        return OutputPlan(grammar=None if constraint is None else grammar_of(constraint))
 
     def _render(self, request: GenerationRequest) -> Prompt:
         if isinstance(request.prompt, Conversation):
-            return Prompt(self.template.render(_instructed(request.prompt, request.constraint)))
+            return self.template.render(_instructed(request.prompt, request.constraint))
         raw: RawPrompt = request.prompt
         if isinstance(raw.content, str):
             ids = self.tokenizer.encode(raw.content, add_special_tokens=raw.add_special_tokens)

@@ -142,8 +142,9 @@ class Service:
             cache_scope=f"{request.tenant}\0{request.cache_salt}",
             priority=request.priority,
             deadline=None if request.max_time is None else opened + request.max_time,
-            grammar=item.grammar,
+            grammar=item.plan.grammar,
             repetition=request.repetition or self.info.repetition,
+            thinking=item.plan.thinking,
             logprobs=request.logprobs,
             prompt_top=request.prompt_top,
             hint=_last_text(request),
@@ -162,6 +163,7 @@ def _choice_options(item: Prepared, opened: float) -> ChoiceOptions:
         records=request.records or request.logprobs is not None,
         records_end=request.echo and request.logprobs is not None,
         scores_prompt=request.prompt_top is not None,
+        reading=item.plan.reading,
     )
 
 

@@ -15,6 +15,7 @@ from engine.core.runner import EngineSettings
 from engine.errors import EngineUnavailable
 from engine.events import FinishCause
 from engine.messages import EngineStats, TokenizerFacts, TokenRequest
+from engine.outputs import OutputPlanner
 from engine.prepare import Preparer
 from engine.service import Limits, Service
 from engine.text.template import ChatTemplate
@@ -86,7 +87,8 @@ def model_info(engine: EngineFacts, **changes: object) -> ModelInfo:
 
 def preparer_over(engine: EngineFacts, *, clamp: bool = False, **info: object) -> Preparer:
     info_ = model_info(engine, **info)
-    return Preparer(info_, tokenizer(), template(), clamp_max_tokens=clamp)
+    planner = OutputPlanner(template(), tokenizer())
+    return Preparer(info_, tokenizer(), template(), planner, clamp_max_tokens=clamp)
 
 
 def service_over(

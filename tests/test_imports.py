@@ -27,8 +27,8 @@ VOCABULARY = (
 )  # fmt: skip
 STEP = (
     *VOCABULARY, "engine.messages", "engine.backend.backend", "engine.core.scheduler",
-    "engine.core.sequence", "engine.core.repeats", "engine.core.thinking", "engine.core.pages", "engine.core.prefix",
-    "engine.core.batch", "engine.core.masks", "engine.core.loop",
+    "engine.core.sequence", "engine.core.repeats", "engine.core.thinking", "engine.core.pages",
+    "engine.core.prefix", "engine.core.batch", "engine.core.masks", "engine.core.loop",
 )  # fmt: skip
 DEVICE = (*STEP, "engine.core", "engine.model", "engine.backend")
 MIDDLE_MODULES = (
@@ -47,8 +47,8 @@ SHARED_ADAPTERS = tuple(
     )
 )  # fmt: skip
 FROM_ENGINE = (
-    "engine.types", "engine.conversation", "engine.events", "engine.errors", "engine.service", "engine.generation", "engine.accumulate",
-    "engine.decide", "engine.counters",
+    "engine.types", "engine.conversation", "engine.events", "engine.errors", "engine.service",
+    "engine.generation", "engine.accumulate", "engine.decide", "engine.counters",
 )  # fmt: skip
 
 
@@ -102,11 +102,13 @@ TABLE: dict[str, Row] = {
     "adapters": Row(_ADAPTER.may, EVERY_DEVICE_LIBRARY),
     **{f"adapters.{stem}": _stem(stem) for stem in STEMS},
     "adapters.decode": Row(
-        ("engine.types", "engine.conversation", "engine.errors", "adapters.call", "generated.shared"),
+        ("engine.types", "engine.conversation", "engine.errors", "adapters.call",
+         "generated.shared"),
         EVERY_DEVICE_LIBRARY,
     ),
     "adapters.logprobs": Row(
-        ("engine.types", "engine.events", "engine.text.tokenizer"), _LIGHT_NEVER  # the tokenizer: for its type
+        ("engine.types", "engine.events", "engine.text.tokenizer"),  # the tokenizer: for its type
+        _LIGHT_NEVER,
     ),
     "adapters.tools": Row(("engine.conversation", "engine.errors"), _LIGHT_NEVER),
     "adapters.thinking": Row(("engine.conversation", "engine.errors"), _LIGHT_NEVER),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from engine.conversation import Tool, ToolCall, ToolResult
 from engine.dialects.parser import OutputParser
+from engine.grammar.form import Composition
 from engine.grammar.rules import Rules
 
 _ALPHANUMERIC = string.ascii_letters + string.digits
@@ -46,7 +47,8 @@ class Dialect:
     last one's end; `opener` is the delimiter that it begins with, if that is a single token in the
     family's own vocabularies, else None, and then `headers` gives, for a tool's name, the text that
     is certain to begin a call of it. `fits` recognises the family by a checkpoint's chat template
-    and control tokens. `template` is for checkpoints without one.
+    and control tokens. `template` is for checkpoints without one. `compose` makes the grammar of a
+    whole output for a family whose outputs are more than thoughts, text and calls in a row.
     """
 
     name: str
@@ -59,3 +61,4 @@ class Dialect:
     headers: Callable[[str], str] | None = None
     new_id: Callable[[], str] = field(default=random_id)
     template: str | None = None
+    compose: Callable[[Composition], str | None] | None = None

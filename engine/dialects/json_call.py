@@ -11,18 +11,18 @@ from engine.events import Channel
 _ARGUMENTS = ("arguments", "parameters")
 
 
-def call_object(parser: OutputParser) -> Steps[None]:
+def call_object(parser: OutputParser, *, needs_arguments: bool = False) -> Steps[None]:
     """Read the object of one call; says its name and arguments, but not its end.
 
     The arguments may come first, may be spelt `parameters`, may be a string that holds the object,
-    or be absent. Raises Malformed.
+    or, unless the call needs them, be absent. Raises Malformed.
     """
     reader = parser.reader
     name: str | None = None
     call_id: str | None = None
     waiting: str | None = None
     is_said = False
-    yield from reader.expect(r"\{\s*", Channel.CALL)
+    yield from reader.expect(r"\{\s*(?=\S)", Channel.CALL)
     while True:
         key = yield from string(reader, parser.marks)
         yield from reader.expect(r"\s*:\s*(?=\S)", Channel.CALL)
@@ -40,7 +40,8 @@ def call_object(parser: OutputParser) -> Steps[None]:
         separator = yield from reader.expect(r"\s*(?:,\s*(?=\")|\})", Channel.CALL)
         if separator[0].endswith("}"):
             break
-    if not name:
+    is_complete = is_said or waiting is not None or not needs_arguments
+    if not name or not is_complete:
         raise Malformed
     if not is_said:
         yield Opened(name, call_id)
@@ -61,7 +62,7 @@ def arguments(parser: OutputParser, name: str) -> Steps[None]:
 
 
 def whole_arguments(tool: Tool | None, text: str) -> Piece:
-    """Arguments that are complete. A custom tool's are the text in the object that stands for it."""
+    """Complete arguments; a custom tool's are the text in the object that stands for it."""
     if tool is None or tool.format is None:
         return Arguments(text)
     wrapped = loads(text)

@@ -38,8 +38,8 @@ class Marks:
         self._spellings = regex.compile("|".join(map(regex.escape, longest_first)) or r"(?!)")
 
     def __getitem__(self, spelling: str) -> str:
-        """A delimiter as it stands in the text of a parser."""
-        return self.chars.get(spelling, spelling)
+        """A delimiter as it stands in the text of a parser: tokens, text, or both."""
+        return self.chars.get(spelling) or self.marked(spelling)
 
     def re(self, *spellings: str) -> str:
         """A regular expression for any of some delimiters."""

@@ -49,6 +49,7 @@ class OutputParser:
         self._space = ""  # white space of the current text, said only if more of it follows
         self._spoke = True  # whether the last thing of the answer is text
         self._failed = 0
+        self._calls = 0  # calls said
         self._steps = self.run()
         self._advance()
 
@@ -71,11 +72,20 @@ class OutputParser:
 
     def starts_thinking(self) -> bool:
         """Whether the prompt left a thought open."""
-        if self.think_open is None or self.think_close is None:
+        if self.think_open is None or self.think_close is None or not self.expected.thinks:
             return False
         tail = self.expected.tail
         opened = tail.rfind(self.marks[self.think_open])
         return opened > tail.rfind(self.marks[self.think_close])
+
+    def thought_end(self) -> Stop:
+        """What closes a thought."""
+        assert self.think_close is not None
+        return self.delimiter("close", self.think_close)
+
+    def final_stops(self) -> list[Stop]:
+        """Stops at what is none of the answer, even where that is verbatim; a call reads it."""
+        return []
 
     # What a choice calls
 
@@ -118,12 +128,11 @@ class OutputParser:
 
     def thought(self) -> Steps[None]:
         """A thought up to its close, or up to a call that ends it."""
-        assert self.think_close is not None
         self._space, self._spoke = "", False
         yield from self.reader.skip_space()
         while True:
-            close = self.delimiter("close", self.think_close)
-            found = yield from self.until([close, *self.call_stops()], Channel.REASONING)
+            stops = [self.thought_end(), *self.call_stops()]
+            found = yield from self.until(stops, Channel.REASONING)
             if found is None:
                 yield from self.say_space(Channel.REASONING)
                 return
@@ -133,18 +142,21 @@ class OutputParser:
                 self.reader.consume(match.end(), Channel.MARKUP)
                 yield from self.reader.skip_space()
                 return
-            if (yield from self.try_call(match)):
+            calls = self._calls
+            is_read = yield from self.try_call(match)
+            if self._calls > calls:
                 return
             self._space = thoughts_space
-            yield from self.say(Channel.REASONING, self.reader.at + 1)
+            if not is_read:
+                yield from self.say(Channel.REASONING, self.reader.at + 1)
 
     def answer(self) -> Steps[None]:
         """Answer text up to a thought and through it, or through a call."""
         stops = self.call_stops()
-        if self.think_open is not None:
+        if self.think_open is not None and self.expected.thinks:
             stops.append(self.delimiter("think", self.think_open))
         if self.expected.verbatim and not (yield from self._stands_at(stops)):
-            stops = []
+            stops = self.final_stops()
         found = yield from self.until(stops, Channel.TEXT)
         if found is None:
             return
@@ -152,8 +164,11 @@ class OutputParser:
         if stop.name == "think":
             self.reader.consume(match.end(), Channel.MARKUP)
             yield from self.thought()
-        elif not (yield from self.try_call(match)):
-            yield from self.say(Channel.TEXT, self.reader.at + 1)
+        else:
+            calls = self._calls
+            is_read = yield from self.try_call(match)
+            if not is_read and self._calls == calls:
+                yield from self.say(Channel.TEXT, self.reader.at + 1)
 
     def _stands_at(self, stops: Sequence[Stop]) -> Steps[bool]:
         """Whether a stop is next, behind white space."""
@@ -179,6 +194,8 @@ class OutputParser:
         reader.pin()
         try:
             for piece in self.call(head):
+                if isinstance(piece, Arguments) and not opened:
+                    continue  # a limit cut them off before the name
                 if piece is WAIT or self.expected.trusted:
                     yield piece
                 else:
@@ -188,6 +205,7 @@ class OutputParser:
                 elif isinstance(piece, Closed):
                     yield from held
                     held, opened = [], False
+                    self._calls += 1
                     self._spoke = False
                     reader.pin()
         except Malformed as error:
@@ -199,16 +217,17 @@ class OutputParser:
     def _broken_call(self, error: Malformed, held: list[Piece], opened: bool) -> Steps[bool]:
         """What began like a call and has no end.
 
-        It stays open where a limit cut it, and is nothing where only its delimiters were there.
-        All else is text: the reader goes back.
+        It stays open where a limit cut it, and is nothing where that was before its name, or where
+        only its delimiters were there. All else is text: the reader goes back.
         """
         reader = self.reader
         ended = isinstance(error, Incomplete)
         delimiters = "".join(self.marks.of_token.values())
         only_markup = not reader.since_pin().strip(delimiters + " \t\r\n")
         is_said = opened and self.expected.trusted
-        if is_said or (ended and (only_markup or (opened and reader.cut))):
+        if is_said or (ended and (only_markup or reader.cut)):
             yield from held
+            self._calls += opened
             if ended:
                 reader.consume(len(reader.text), Channel.CALL)
             reader.unpin()
@@ -249,6 +268,7 @@ class OutputParser:
             if stop is not None and found is not None and not found.partial:
                 return stop, found
             if self.reader.ended:
+                self.reader.consume(len(self.reader.text), Channel.MARKUP)
                 return None
             yield WAIT
 

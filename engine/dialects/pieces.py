@@ -55,12 +55,14 @@ class Expected:
     """What a request lets the output hold.
 
     `tools`: the declared ones by name; None: no calls are read. `tail`: what the prompt ends in,
-    its delimiters marked. `trusted`: masks guarantee that calls are well-formed, so their pieces
+    its delimiters marked. `thinks`: the model may think, so the delimiters of thoughts count.
+    `trusted`: masks guarantee that calls are well-formed, so their pieces
     go out before they are whole. `verbatim`: the answer has a format of its own; once it begins,
     all that follows is answer.
     """
 
     tools: Mapping[str, Tool] | None = None
     tail: str = ""
+    thinks: bool = True
     trusted: bool = False
     verbatim: bool = False

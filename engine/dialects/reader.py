@@ -10,6 +10,8 @@ import regex
 from engine.dialects.pieces import WAIT, Incomplete, Malformed, Steps
 from engine.events import Channel
 
+_TOKEN = regex.compile(r"[\ud800-\udfff]")
+
 
 class Span(NamedTuple):
     """The output up to its character `end`, from where the span before it ends."""
@@ -120,6 +122,18 @@ class Reader:
         self.consume(found.end(), channel)
         return found
 
+    def look(self, pattern: str) -> Steps[regex.Match[str] | None]:
+        """What matches here, if the output does not end before that is certain."""
+        try:
+            return (yield from self.match(pattern))
+        except Incomplete:
+            return None
+
+    def take(self, pattern: str, channel: Channel = Channel.MARKUP) -> Steps[str | None]:
+        """Consume what matches here, if anything does."""
+        found = yield from self.look(pattern)
+        return None if found is None else self.consume(found.end(), channel)
+
     def skip_space(self) -> Steps[None]:
         """Consume white space, up to something else or the end."""
         while True:
@@ -132,7 +146,8 @@ class Reader:
     def first(self, stops: Sequence[Stop]) -> tuple[int, Stop | None, regex.Match[str] | None]:
         """The first place where a stop matches, or may match once more text is there.
 
-        The end of the text, without a stop, where there is none.
+        The end of the text, without a stop, where there is none. Where a limit cut the output, a
+        stop that began with a token stays one that may match.
         """
         starts = {char for stop in stops for char in stop.starts}
         if starts:
@@ -140,6 +155,11 @@ class Reader:
             for candidate in candidates.finditer(self.text, self.at):
                 for stop in stops:
                     found = stop.pattern.match(self.text, candidate.start(), partial=True)
-                    if found is not None and not (found.partial and self.ended):
+                    if found is not None and not (found.partial and self._is_text(candidate)):
                         return candidate.start(), stop, found
         return len(self.text), None, None
+
+    def _is_text(self, candidate: regex.Match[str]) -> bool:
+        """Whether the rest of the output, from here, is no part of a stop."""
+        cut_token = self.cut and _TOKEN.search(self.text, candidate.start()) is not None
+        return self.ended and not cut_token

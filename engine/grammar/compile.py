@@ -39,7 +39,7 @@ def grammar_of(constraint: OutputConstraint) -> str:
     up to a second.
     """
     try:
-        return _grammar(constraint.kind, constraint.source)
+        return compiled(constraint.kind, constraint.source)
     except Refused as error:
         about_schema = constraint.kind == "json_schema"
         code = "invalid_schema" if about_schema else "invalid_grammar"
@@ -47,27 +47,29 @@ def grammar_of(constraint: OutputConstraint) -> str:
 
 
 @lru_cache(maxsize=64)
-def _grammar(kind: str, source: str) -> str:
+def compiled(kind: str, source: str) -> str:
+    """As `grammar_of`, by the kind and source of a constraint. Raises Refused."""
     if kind in ("json_object", "json_schema"):
         schema = normalise({"type": "object"} if kind == "json_object" else source)
-        grammar = _lark(f"start: %json {_inline(schema)}")
-        _compile_schema(schema, grammar)
+        grammar = lark(f"start: %json {inline(schema)}")
+        compile_schema(schema, grammar)
         return grammar
     if kind == "lark":
-        grammar = _lark(checked(source, _inline_checked))
+        grammar = lark(checked(source, inline_checked))
     elif kind == "choice":
-        grammar = _lark(_choice(source))
+        grammar = lark(f"start: CHOICE\nCHOICE: {choice(source)}")
     else:
-        grammar = _regex(source)
+        grammar = str(LLMatcher.grammar_from_regex(bounded(source)))
     _compile(grammar)
     return grammar
 
 
-def _lark(text: str) -> str:
+def lark(text: str) -> str:
+    """A Lark grammar as llguidance takes it."""
     return json.dumps({"grammars": [{"lark_grammar": text}]}, ensure_ascii=False)
 
 
-def _inline(schema: Normalised, root: dict[str, Any] | None = None) -> str:
+def inline(schema: Normalised, root: dict[str, Any] | None = None) -> str:
     """The schema with our options, which replace any `x-guidance` of the client's."""
     options = {
         "whitespace_pattern": WHITESPACE,
@@ -77,31 +79,33 @@ def _inline(schema: Normalised, root: dict[str, Any] | None = None) -> str:
     return json.dumps({"x-guidance": options, **schema.document(root)}, ensure_ascii=False)
 
 
-def _inline_checked(source: str) -> str:
+def inline_checked(source: str) -> str:
+    """What stands for a schema inside a client's Lark grammar. Raises Refused."""
     schema = normalise(source)
-    inline = _inline(schema)
-    _compile_schema(schema, _lark(f"start: %json {inline}"))
-    return inline
+    text = inline(schema)
+    compile_schema(schema, lark(f"start: %json {text}"))
+    return text
 
 
-def _regex(source: str) -> str:
-    if len(source) > MAX_GRAMMAR_CHARS:
+def bounded(expression: str) -> str:
+    """A client's regular expression. Raises Refused when it is too long."""
+    if len(expression) > MAX_GRAMMAR_CHARS:
         raise Refused(f"the expression is longer than {MAX_GRAMMAR_CHARS:,} characters")
-    return str(LLMatcher.grammar_from_regex(source))
+    return expression
 
 
-def _choice(source: str) -> str:
+def choice(source: str) -> str:
+    """The body of a terminal for any of some texts. Raises Refused."""
     choices = json.loads(source)
     if not isinstance(choices, list) or not choices:
         raise Refused("the choices must be a list that is not empty")
-    if not all(isinstance(choice, str) and choice for choice in choices):
+    if not all(isinstance(text, str) and text for text in choices):
         raise Refused("the choices must be texts, none of them empty")
     if len(choices) > MAX_CHOICES or len(source) > MAX_GRAMMAR_CHARS:
         raise Refused(
             f"there are more than {MAX_CHOICES:,} choices or {MAX_GRAMMAR_CHARS:,} characters"
         )
-    spelt = [json.dumps(choice, ensure_ascii=False) for choice in choices]
-    return f"start: CHOICE\nCHOICE: {' | '.join(spelt)}"
+    return " | ".join(json.dumps(text, ensure_ascii=False) for text in choices)
 
 
 @cache
@@ -111,18 +115,19 @@ def _single_bytes() -> LLTokenizer:
 
 def _compile(grammar: str) -> None:
     """Raise Refused unless the grammar compiles and allows a text."""
-    error = _error(grammar)
+    error = error_of(grammar)
     if error:
         raise Refused(error)
 
 
-def _compile_schema(schema: Normalised, grammar: str) -> None:
-    error = _error(grammar)
+def compile_schema(schema: Normalised, grammar: str) -> None:
+    """Raise Refused, naming keyword and place, unless a grammar of this schema compiles."""
+    error = error_of(grammar)
     if error:
         raise _blamed(schema, error)
 
 
-def _error(grammar: str) -> str:
+def error_of(grammar: str) -> str:
     """What is wrong with a grammar, in one line; nothing if it compiles and allows a text."""
     try:
         matcher = LLMatcher(_single_bytes(), grammar, log_level=0, limits=LIMITS)
@@ -156,7 +161,7 @@ def _blamed(schema: Normalised, error: str) -> Refused:
     """Find the innermost part that fails alone, and the keyword without which it works."""
 
     def failure(part: dict[str, Any]) -> str:
-        return _error(_lark(f"start: %json {_inline(schema, part)}"))
+        return error_of(lark(f"start: %json {inline(schema, part)}"))
 
     size = len(json.dumps(schema.definitions)) + 1000
     for pointer, part in list(schema.places.items())[: _BLAME_CHARS // size]:

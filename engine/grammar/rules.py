@@ -2,37 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from engine.conversation import JsonValue, Tool
+from engine.conversation import Tool
+from engine.grammar import arguments, custom, values
+from engine.grammar.arguments import Parameter
+from engine.grammar.builder import ANY, Builder, escaped, pattern
+from engine.grammar.values import Schema
+
+_NAME = r"[A-Za-z0-9_.-]{1,128}"
 
 
-class Rules:
+class Rules(Builder):
     """The tools that may be called now, and the parts of their calls.
 
     `tools` are those that may be called, in the client's order. `open_names`: an undeclared name
-    may be written too. `parallel`: more than one call may be made.
+    may be written too. `parallel`: more than one call may be made. `tokens` are the delimiters that
+    are one token in this vocabulary, by spelling. `enforced` are the names of the tools whose calls
+    must be valid; others are only well-formed. Methods raise Refused for what cannot be enforced.
+
+    The lexer takes the longest lexeme that is possible anywhere and never looks back. Alternatives
+    must part at the ends of lexemes, or within ones that exclude each other: write a declared name
+    and an undeclared one with the same `text` around them, and a value with its closing text in one
+    (`bare`, `until`).
     """
 
-    tools: Sequence[Tool]
-    open_names: bool
-    parallel: bool
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        *,
+        open_names: bool = False,
+        parallel: bool = True,
+        tokens: Mapping[str, int] | None = None,
+        enforced: Collection[str] = (),
+    ) -> None:
+        super().__init__()
+        self.tools = tools
+        self.open_names = open_names
+        self.parallel = parallel
+        self.tokens = dict(tokens or {})
+        self._enforced = enforced
 
     def mark(self, spelling: str) -> str:
         """A delimiter: the one token where the vocabulary has it, else its characters."""
-        raise NotImplementedError
+        number = self.tokens.get(spelling)
+        return self.text(spelling) if number is None else self.token(spelling, number)
 
-    def text(self, literal: str) -> str:
-        """Exactly these characters."""
-        raise NotImplementedError
+    def is_token(self, spelling: str) -> bool:
+        """Whether a delimiter is one token."""
+        return spelling in self.tokens
 
-    def regex(self, pattern: str) -> str:
-        """Text that matches."""
-        raise NotImplementedError
+    def regex(self, expression: str) -> str:
+        """Text that matches, as one lexeme."""
+        return pattern(expression)
 
-    def rule(self, body: str) -> str:
-        """A rule with this body; returns its name."""
-        raise NotImplementedError
+    def enforces(self, tool: Tool) -> bool:
+        """Whether calls of this tool must be valid, and not only well-formed.
+
+        Where they need not be, a syntax that names arguments one by one lets any name come, any
+        number of times, with any value (`bare(True, closing)`).
+        """
+        return tool.name in self._enforced
 
     def arguments(self, tool: Tool | None) -> str:
         """The JSON object of a call's arguments: under its schema where that is enforced.
@@ -40,36 +70,54 @@ class Rules:
         None is an undeclared tool: any object. A custom tool's is `{"input": "..."}`, the string
         holding text of its format.
         """
-        raise NotImplementedError
+        if tool is not None and tool.format is not None:
+            return custom.wrapped(self, tool.format if self.enforces(tool) else None)
+        if tool is None or not self.enforces(tool):
+            return self.rule(f"%json {values.json_object({})}")
+        return self.rule(f"%json {values.json_object(tool.parameters)}")
 
-    def value(self, schema: Mapping[str, JsonValue] | bool) -> str:
+    def value(self, schema: Schema) -> str:
         """A JSON value under a schema."""
-        raise NotImplementedError
+        return self.rule(f"%json {values.json_value(schema)}")
 
-    def parameters(self, tool: Tool) -> Sequence[tuple[str, Mapping[str, JsonValue] | bool, bool]]:
+    def parameters(self, tool: Tool) -> Sequence[Parameter]:
         """The arguments of a tool one by one, for syntaxes that write them so.
 
-        (name, schema, whether it is required), in the schema's order. Raises Refused for a strict
-        schema that says more about the object than that.
+        (name, schema, whether it is required), in the schema's order. Refused for a schema that is
+        enforced and says more about the object than that.
         """
-        raise NotImplementedError
+        return arguments.listed(tool) if self.enforces(tool) else arguments.declared(tool)
 
-    def bare(self, schema: Mapping[str, JsonValue] | bool, closing: str) -> str:
-        """A value and the text or delimiter that closes it: a string bare, all else as JSON."""
-        raise NotImplementedError
+    def bare(self, schema: Schema, closing: str) -> str:
+        """A value and the text or delimiter that closes it: a string bare, all else as JSON.
+
+        The closing text may hold one delimiter that is a token. A value that may be any string, or
+        something else, is any text.
+        """
+        return values.bare(self, schema, closing, self.tokens)
 
     def custom(self, tool: Tool) -> str:
         """The free text of a custom tool as it is, for syntaxes that do not quote it."""
-        raise NotImplementedError
+        return custom.raw(self, tool.format if self.enforces(tool) else None)
 
     def name(self) -> str:
         """An undeclared tool's name."""
-        raise NotImplementedError
+        declared = "|".join(escaped(tool.name) for tool in self.tools)
+        return self.terminal(f"{pattern(_NAME)} & ~{pattern(f'({declared})')}")
 
     def until(self, *closings: str) -> str:
         """Any text up to the first of some texts or delimiters, and that."""
-        raise NotImplementedError
+        tokens = [self.mark(closing) for closing in closings if closing in self.tokens]
+        texts = [closing for closing in closings if closing not in self.tokens]
+        if not texts:
+            return self.rule(f"{pattern(ANY)} ({' | '.join(tokens)})")
+        ends = "|".join(map(escaped, texts))
+        closed = self.lazy(pattern(f"{ANY}({ends})"))
+        if not tokens:
+            return closed
+        free = self.terminal(f"{pattern(ANY)} & ~{pattern(f'{ANY}({ends}){ANY}')}")
+        return self.rule(f"{closed} | {free} ({' | '.join(tokens)})")
 
     def repeated(self, call: str, separator: str) -> str:
         """One call, and where parallel calls are allowed, more of them, separated."""
-        raise NotImplementedError
+        return self.rule(f"{call} ({separator} {call})*") if self.parallel else call

@@ -10,7 +10,7 @@ ordinary text must reach them as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -20,6 +20,14 @@ from engine.text.control import Spellings
 # Noncharacters, which Unicode reserves for such internal use, then the private use areas
 _CANDIDATES = (range(0xFDD0, 0xFDEE), range(0xE000, 0xF900), range(0xF0000, 0xFFFFE))
 _WORD = re.compile(r"\w+")
+# What a template may ask of a schema, and the types that it may compare.
+_SCHEMA_WORDS = frozenset(
+    (
+        "type", "properties", "required", "items", "enum", "const", "default", "description",
+        "title", "format", "nullable", "anyOf", "oneOf", "allOf", "additionalProperties",
+        "string", "number", "integer", "boolean", "object", "array", "null",
+    )
+)  # fmt: skip
 
 
 def unused_characters(texts: Iterable[str], count: int) -> list[str]:
@@ -76,19 +84,45 @@ class Guard:
 
         Plain words keep their edges: templates compare them (`reasoning_effort == "high"`).
         """
-        if isinstance(value, str):
-            whole = _WORD.fullmatch(value) and not any(self.spellings.starts(value))
-            return value if whole else self.text(value)
-        if isinstance(value, Mapping):
-            return {self.value(key): self.value(item) for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.value(item) for item in value]
-        return value
+        return copied(value, lambda text: text if self._is_word(text) else self.text(text))
+
+    def schema(self, value: object) -> object:
+        """A deep copy of a JSON Schema with the client's strings protected.
+
+        The words of the schema language keep their edges: templates look for them.
+        """
+
+        def protect(text: str) -> str:
+            return text if text in _SCHEMA_WORDS and self._is_word(text) else self.text(text)
+
+        return copied(value, protect)
+
+    def arguments(self, value: object) -> object:
+        """A deep copy of a JSON value with every string protected, whatever it is."""
+        return copied(value, self.text)
+
+    def _is_word(self, text: str) -> bool:
+        return bool(_WORD.fullmatch(text)) and not any(self.spellings.starts(text))
 
     def _inserted(self, text: str, cuts: list[int]) -> str:
         edges = [0, *cuts, len(text)]
         pieces = [text[a:b] for a, b in pairwise(edges)]
         return self.char.join(pieces)
+
+
+UNGUARDED = Guard("", Spellings(()), Spellings(()))
+"""For text that no client wrote."""
+
+
+def copied(value: object, change: Callable[[str], str]) -> object:
+    """A deep copy of a JSON value with each string changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {copied(key, change): copied(item, change) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [copied(item, change) for item in value]
+    return value
 
 
 def strings(value: object) -> Iterator[str]:

@@ -15,6 +15,8 @@ from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from engine.text.arguments import dumps
+
 _MAX_OUTPUT = 64 * 1024 * 1024  # characters
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
@@ -91,7 +93,7 @@ def _tojson(
 
     Non-ASCII text is escaped here, so that a guard character stays one character.
     """
-    text = json.dumps(
+    text = dumps(
         value, ensure_ascii=False, indent=indent, separators=separators, sort_keys=sort_keys
     )
     return _NOT_ASCII.sub(_escaped, text) if ensure_ascii else text

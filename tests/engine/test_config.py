@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from engine.config import Config, resolve
+from engine.config import EFFORTS, Config, resolve
+from engine.conversation import Effort
 from engine.errors import StartupError
 from engine.types import RepetitionDetection
 
@@ -19,6 +20,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "model": ("org/name", "org/name"),
     "dtype": ("fp32", "fp32"),
     "scripted": ("replies.json", Path("replies.json")),
+    "dialect": ("hermes", "hermes"),
     "max_context": ("4096", 4096),
     "max_concurrency": ("3", 3),
     "max_queue": ("5", 5),
@@ -33,6 +35,10 @@ VALUES: dict[str, tuple[str, Any]] = {
     "allow_open": ("true", True),
     "default_max_tokens": ("7", 7),
     "clamp_max_tokens": ("true", True),
+    "thinking": ("off", "off"),
+    "reasoning_effort": ("xhigh", "xhigh"),
+    "thinking_token_budget": ("2048", 2048),
+    "constrain_tools": ("declared", "declared"),
     "repetition_detection": ("64:2:20", RepetitionDetection(64, 2, 20)),
     "sampling_ranges": (
         "temperature=0.5:1, top_k=1:40",
@@ -103,6 +109,7 @@ def test_the_command_line_wins_over_the_environment_over_the_file(
     environment = {"HELIOGRAPH_CONFIG": str(toml(tmp_path, name, value))}
     assert getattr(resolve([], environment), name) == value
     others = {
+        "thinking": "on", "constrain_tools": "off",
         "dtype": "bf16", "model_names": "any", "log_level": "error", "host": "::1",
         "repetition_detection": "3:3:3", "sampling_ranges": "top_p=0.5:0.5",
     }  # fmt: skip
@@ -148,6 +155,10 @@ WRONG = {
     "dtype": ["fp16"],
     "model_names": ["some"],
     "log_level": ["loud"],
+    "thinking": ["true", "adaptive"],
+    "reasoning_effort": ["", "ultra", "0", "101", "-5", "7.5"],
+    "thinking_token_budget": ["0", "x"],
+    "constrain_tools": ["all"],
     "repetition_detection": ["", "64", "64:1", "64:1:1", "4:5:2", "0:0:2", "5000:1:2", "a:b:c"],
     "sampling_ranges": [
         "temperature",
@@ -200,6 +211,10 @@ def test_a_wrong_flag_is_one_line_that_names_it(name: str, text: str) -> None:
         ("[sampling]\nranges = {seed = [0, 1]}", "sampling_ranges"),
         ("[sampling]\nrepetition_detection = 64", "repetition_detection"),
         ("[server]\nranges = {}", "ranges"),
+        ("[server]\nthinking = true", "thinking"),
+        ("[server]\nreasoning_effort = true", "reasoning_effort"),
+        ("[tools]\nconstrain = 'all'", "constrain_tools"),
+        ("[tools]\nconstrain_tools = 'off'", "constrain_tools"),
     ],
 )
 def test_a_wrong_file_is_one_line_that_names_file_and_option(
@@ -247,6 +262,16 @@ def test_ranges_may_be_a_table_of_the_file(tmp_path: Path) -> None:
     path.write_text("[sampling.ranges]\ntemperature = [0.7, 1]\ntop_p = [0.8, 0.95]\n")
     found = resolve(["--config", str(path)], {}).sampling_ranges
     assert found == {"temperature": (0.7, 1.0), "top_p": (0.8, 0.95)}
+
+
+def test_efforts_are_words_or_numbers(tmp_path: Path) -> None:
+    assert get_args(Effort) == EFFORTS
+    for effort in EFFORTS:
+        assert resolve(["--reasoning-effort", effort], {}).reasoning_effort == effort
+    assert resolve(["--reasoning-effort", "80"], {}).reasoning_effort == 80
+    path = tmp_path / "heliograph.toml"
+    path.write_text("[server]\nreasoning_effort = 80\n")
+    assert resolve(["--config", str(path)], {}).reasoning_effort == 80
 
 
 def test_the_configuration_is_frozen() -> None:

@@ -146,8 +146,8 @@ def test_min_tokens_must_fit_the_output_limit() -> None:
 
 
 def test_a_constraint_becomes_a_grammar_and_excludes_ignore_eos() -> None:
-    assert prepared().grammar is None
-    assert prepared(constraint=REGEX).grammar
+    assert prepared().plan.grammar is None
+    assert prepared(constraint=REGEX).plan.grammar
     error = refusal(constraint=REGEX, sampling=SamplingOverride(ignore_eos=True))
     assert error.param == "ignore_eos"
     assert prepared(sampling=SamplingOverride(ignore_eos=True)).sampling.ignore_eos

@@ -1,15 +1,17 @@
 """The recorded outputs of the canitoolcall package, fed to our parsers.
 
 Its recordings hold token ids without a tokenizer; a delimiter in them is taken for its token, as
-every tokenizer of these families would encode it.
+most tokenizers of these families would encode it. Two families never encode text to such a token:
+there the ids tell which delimiters are tokens.
 """
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Sequence
 
-from canitoolcall.fixtures import Fixture
+from canitoolcall.fixtures import Fixture, load_families
 from canitoolcall.results import ParsedToolCall, ParseResult
 
 from engine.conversation import Tool
@@ -17,6 +19,18 @@ from engine.dialects.dialect import Dialect
 from engine.dialects.marks import Marks
 from engine.dialects.pieces import Arguments, Closed, Expected, Opened, Piece, Said
 from engine.events import Channel
+
+
+FAMILIES = load_families()
+
+
+def tail_of(fixture: Fixture) -> str:
+    """What the prompt of a recording ends in."""
+    if fixture.generation_prompt is not None:
+        return fixture.generation_prompt
+    models = {model.repo: model for model in FAMILIES[fixture.family].reference_models}
+    model = models.get(fixture.models[0])
+    return (model.default_generation_prompt if model else None) or ""
 
 
 def tools_of(fixture: Fixture) -> dict[str, Tool]:
@@ -36,18 +50,49 @@ def marks_of(dialect: Dialect) -> Marks:
     return Marks(dialect.spellings, {text: n for n, text in enumerate(dialect.spellings)})
 
 
+# Ids of delimiters in the families whose recordings hold some as plain text.
+IDS: dict[str, dict[str, set[int]]] = {
+    "gpt-oss": {
+        "<|return|>": {200002}, "<|constrain|>": {200003}, "<|channel|>": {200005},
+        "<|start|>": {200006}, "<|end|>": {200007}, "<|message|>": {200008}, "<|call|>": {200012},
+    },
+    "mistral": {
+        "[TOOL_CALLS]": {5, 9}, "[ARGS]": {32}, "[CALL_ID]": {33},
+        "[THINK]": {34}, "[/THINK]": {35},
+    },
+}  # fmt: skip
+
+
+def raw_of(marks: Marks, fixture: Fixture) -> str:
+    """A recorded output in which delimiters that are tokens are marked."""
+    known = IDS.get(fixture.family)
+    if known is None:
+        return marks.marked(fixture.raw_output)
+    wanted = frozenset().union(*known.values())
+    ids = [number for number in fixture.output_token_ids or () if number in wanted]
+    spellings = "|".join(map(re.escape, known))
+
+    def marked(found: re.Match[str]) -> str:
+        if not ids or ids[0] not in known[found[0]]:
+            return found[0]
+        del ids[0]
+        return marks.marked(found[0])
+
+    return re.sub(spellings, marked, fixture.raw_output)
+
+
 def parse(
     dialect: Dialect, marks: Marks, fixture: Fixture, parts: Sequence[str], *, cut: bool
 ) -> list[Piece]:
     """All pieces of an output that comes in parts."""
-    tail = marks.marked(fixture.generation_prompt or "")
+    tail = marks.marked(tail_of(fixture))
     parser = dialect.parser(marks, Expected(tools_of(fixture), tail))
     pieces = [piece for part in parts for piece in parser.feed(part)]
     return pieces + parser.finish(cut=cut)
 
 
 def result_of(pieces: Sequence[Piece]) -> ParseResult:
-    """Only calls that were closed are calls; one that the limit cut is shown, but never complete."""
+    """Only calls that were closed are calls: one that the limit cut is never complete."""
     texts = {Channel.TEXT: "", Channel.REASONING: ""}
     calls: list[ParsedToolCall] = []
     name, arguments = "", ""

@@ -12,7 +12,7 @@ from canitoolcall.results import Observation, Status
 
 from engine.dialects.dialect import Dialect
 from engine.dialects.registry import DIALECTS
-from tests.engine.dialects.fixtures import marks_of, parse, result_of, splits
+from tests.engine.dialects.fixtures import marks_of, parse, raw_of, result_of, splits
 
 FAMILIES = load_families()
 FIXTURES = load_fixtures()
@@ -20,11 +20,48 @@ BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
 
 # The dialect of a family, or of a reference model where a family has several.
 DIALECT_OF = {
+    "deepseek-v3": "deepseek_v3",
+    "deepseek-v31": "deepseek_v31",
+    "deepseek-v32": "deepseek_v32",
+    "deepseek-v4": "deepseek_v4",
+    "deepseek-v41": "deepseek_v41",
+    "kimi-k2-instruct": "kimi_k2",
+    "kimi-k2-thinking": "kimi_k2",
+    "kimi-k3-xtml": "kimi_k3",
     "qwen3-hermes": "hermes",
+    "qwen3-xml": "qwen_xml",
+    "glm45-newline": "glm45",
+    "glm47-compact": "glm47",
+    "glm53-compact": "glm47",
+    "llama3-json": "llama_json",
+    "llama4-pythonic": "pythonic",
+    "mistral": "mistral",
+    "v11-think-text": "magistral",
+    "gemma4": "gemma4",
+    "gpt-oss": "harmony",
 }
 
 # Recordings whose expected value is wrong, with the reason.
 WRONG: dict[str, str] = {}
+
+# Recordings whose expected text ends in white space that we leave out, with the reason.
+_BEFORE_CALL = "white space right before a call is not said; other recordings expect it so"
+SOFT: dict[str, str] = {
+    "gemma4/sglang-text-before-call": _BEFORE_CALL,
+    "llama/l3-sglang-text-before-python-tag": _BEFORE_CALL,
+}
+
+# Recordings whose expected text keeps the white space before a call, which we do not say.
+SOFT = frozenset(
+    f"kimi/k2i-vllm-{name}"
+    for name in (
+        "single-call-content-before",
+        "three-tool-calls",
+        "multiline-json",
+        "id-without-functions-prefix",
+        "noise-between-markers",
+    )
+)
 
 
 def dialect_of(fixture: Fixture) -> Dialect | None:
@@ -41,12 +78,13 @@ def test_a_recorded_output_is_read_right_however_it_is_cut(fixture: Fixture) -> 
     dialect = dialect_of(fixture)
     assert dialect is not None
     marks = marks_of(dialect)
-    raw = marks.marked(fixture.raw_output)
+    raw = raw_of(marks, fixture)
     cut = "truncated" in fixture.tags
     results = [result_of(parse(dialect, marks, fixture, parts, cut=cut)) for parts in splits(raw)]
     streams = {f"rand:{number}:8": result for number, result in enumerate(results)}
     rows = run_checks(fixture, FAMILIES[fixture.family], Observation(results[0], streams))
-    bad = {(row.check, row.detail) for row in rows if row.status not in (Status.PASS,)}
+    right = (Status.PASS, Status.SOFT_PASS) if fixture.id in SOFT else (Status.PASS,)
+    bad = {(row.check, row.detail) for row in rows if row.status not in right}
     if fixture.id in WRONG:
         assert bad, "no longer wrong"
     else:

@@ -149,7 +149,7 @@ def test_a_panic_of_the_library_is_the_grammars_fault(monkeypatch: pytest.Monkey
         raise PanicException("unwrap on None")
 
     monkeypatch.setattr(compiling, "LLMatcher", panic)
-    assert compiling._error("x") == "unwrap on None"
+    assert compiling.error_of("x") == "unwrap on None"
 
 
 def test_an_interrupt_is_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,4 +158,4 @@ def test_an_interrupt_is_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(compiling, "LLMatcher", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        compiling._error("x")
+        compiling.error_of("x")

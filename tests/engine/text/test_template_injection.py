@@ -27,7 +27,11 @@ def conversation(*turns: tuple[Role, str], **fields: Any) -> Conversation:
 
 
 def prompt(source: str, tokenizer: Tokenizer, asked: Conversation) -> str:
-    return tokenizer.decode(ChatTemplate(source, tokenizer).render(asked))
+    return tokenizer.decode(ids_of(tokenizer, source, asked))
+
+
+def ids_of(tokenizer: Tokenizer, source: str, asked: Conversation) -> tuple[int, ...]:
+    return ChatTemplate(source, tokenizer).render(asked).token_ids
 
 
 CONTROL = sorted(small().control_tokens)
@@ -35,7 +39,7 @@ SPLITS = [(token[:at], token[at:]) for token in CONTROL for at in range(len(toke
 
 
 def control_of(tokenizer: Tokenizer, source: str, asked: Conversation) -> list[int]:
-    ids = ChatTemplate(source, tokenizer).render(asked)
+    ids = ids_of(tokenizer, source, asked)
     return [token for token in ids if token in tokenizer.control_ids]
 
 
@@ -52,7 +56,7 @@ def test_no_split_over_client_texts_makes_a_control_token(
         (Message("user", texts, name=pad + second + "y" + first), Message("user", (Text(second),))),
         template_kwargs={"extra": first},
     )
-    ids = ChatTemplate(source, markup).render(asked)
+    ids = ids_of(markup, source, asked)
     assert markup.control_ids.isdisjoint(ids)
     assert markup.decode(ids) == "x" + first + second + "y" + first + second + first
 
@@ -91,7 +95,7 @@ def test_turns_are_the_templates_own(markup: Tokenizer, texts: list[list[str]]) 
     roles: Iterator[Role] = iter(("user", "assistant", "user", "system"))
     contents = ["".join(pieces) for pieces in texts]
     turns = list(zip(roles, contents, strict=False))
-    ids = ChatTemplate(CHATML, markup).render(conversation(*turns))
+    ids = ids_of(markup, CHATML, conversation(*turns))
     start = markup.control_tokens["<|im_start|>"]
     end = markup.control_tokens["<|im_end|>"]
     assert ids.count(start) == len(turns) + 1

@@ -1,0 +1,245 @@
+"""Chat templates of DeepSeek V3.2, V4 and V4.1, whose checkpoints bring code instead of one.
+
+Source of the texts, on which the models are trained: encoding/encoding_dsv32.py, encoding_dsv4.py
+and encoding.py in the repositories of deepseek-ai/DeepSeek-V3.2, -V4-Flash and -V4.1-Flash.
+Thoughts of earlier turns go where those drop them: before the last question, in V4 and later only
+without tools. Earlier than V4.1, no place but the first is for instructions.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+_TOOLS_V32 = """## Tools
+You have access to a set of tools you can use to answer the user's question.
+You can invoke functions by writing a "<｜DSML｜function_calls>" block like the following as part \
+of your reply to the user:
+<｜DSML｜function_calls>
+<｜DSML｜invoke name="$FUNCTION_NAME">
+<｜DSML｜parameter name="$PARAMETER_NAME" string="true|false">$PARAMETER_VALUE</｜DSML｜parameter>
+...
+</｜DSML｜invoke>
+<｜DSML｜invoke name="$FUNCTION_NAME2">
+...
+</｜DSML｜invoke>
+</｜DSML｜function_calls>
+String and scalar parameters should be specified as is without any escaping or quotes, while lists \
+and objects should use JSON format. The "string" attribute should be set to "true" for string type \
+parameters and "false" for other types (numbers, booleans, arrays, objects).
+If the thinking_mode is enabled, then after function results you should strongly consider \
+outputting a thinking block. Here is an example:
+<｜DSML｜function_calls>
+...
+</｜DSML｜function_calls>
+<function_results>
+...
+</function_results>
+<think>...thinking about results</think>
+Here are the functions available in JSONSchema format:
+<functions>
+{schemas}
+</functions>
+"""
+
+_TOOLS_V4 = """## Tools
+
+You have access to a set of tools to help answer the user's question. You can invoke tools by \
+writing a "<｜DSML｜{section}>" block like the following:
+
+<｜DSML｜{section}>
+<｜DSML｜{call} name="$TOOL_NAME">
+<｜DSML｜{argument} name="$PARAMETER_NAME" string="true|false">$PARAMETER_VALUE</｜DSML｜{argument}>
+...
+</｜DSML｜{call}>
+<｜DSML｜{call} name="$TOOL_NAME2">
+...
+</｜DSML｜{call}>
+</｜DSML｜{section}>
+
+String parameters should be specified as is and set `string="true"`. For all other types (numbers, \
+booleans, arrays, objects), pass the value in JSON format and set `string="false"`.
+
+If thinking_mode is enabled (triggered by <think>), you MUST output your complete reasoning inside \
+<think>...</think> BEFORE any tool calls or final response.
+
+Otherwise, output directly after </think> with tool calls or final response.
+
+### Available Tool Schemas
+
+{schemas}
+
+You MUST strictly follow the above defined tool name and parameter schemas to invoke tool calls.
+"""
+
+_MOST_EFFORT = (
+    "Reasoning Effort: Absolute maximum with no shortcuts permitted.\n"
+    "You MUST be very thorough in your thinking and comprehensively decompose the problem to "
+    "resolve the root cause, rigorously stress-testing your logic against all potential paths, "
+    "edge cases, and adversarial scenarios.\n"
+    "Explicitly write out your entire deliberation process, documenting every intermediate step, "
+    "considered alternative, and rejected hypothesis to ensure absolutely no assumption is left "
+    "unchecked.\n\n"
+)
+
+# What all have in common: whether the model thinks, the last question, tools and calls.
+_HEAD = """
+{%- set thinks = reasoning_effort is defined and reasoning_effort not in [none, 'none'] %}
+{%- if enable_thinking is defined %}{% set thinks = enable_thinking %}{% endif %}
+{%- if thinking is defined %}{% set thinks = thinking %}{% endif %}
+{%- set opening = '<think>' if thinks else '</think>' %}
+{%- set last = namespace(question=-1) %}
+{%- for message in messages %}
+{%- if @IS_QUESTION@ %}{% set last.question = loop.index0 %}{% endif %}
+{%- endfor %}
+{%- macro tool_block() %}
+{%- set schemas %}
+{%- for tool in tools %}{{ (tool.function or tool) | tojson }}{{ '' if loop.last else '\\n' }}
+{%- endfor %}
+{%- endset %}
+{{- '\\n\\n' + @TOOLS@.replace('{schemas}', schemas) }}
+{%- endmacro %}
+{%- macro call_block(calls) %}
+{{- '\\n\\n<｜DSML｜@SECTION@>\\n' }}
+{%- for call in calls %}
+{%- set function = call.function or call %}
+{%- set given = function.arguments or {} %}
+{%- set given = given if given is mapping else {'arguments': given} %}
+{{- '<｜DSML｜@CALL@ name="' + function.name + '">\\n' }}
+{%- for key, value in given.items() %}
+{{- '<｜DSML｜@ARGUMENT@ name="' + key + '" string="' + ('true' if value is string else 'false') }}
+{{- '">' + (value if value is string else value | tojson) + '</｜DSML｜@ARGUMENT@>' }}
+{{- '' if loop.last else '\\n' }}
+{%- endfor %}
+{{- '\\n</｜DSML｜@CALL@>\\n' }}
+{%- endfor %}
+{{- '</｜DSML｜@SECTION@>' }}
+{%- endmacro %}
+{{- bos_token }}"""
+
+_ASSISTANT = """
+{%- if thinks and @THOUGHT@ %}{{ (message.reasoning_content or '') + '</think>' }}{% endif %}
+{{- message.content }}
+{%- if message.tool_calls %}{{ call_block(message.tool_calls) }}{% endif %}
+{{- '<｜end▁of▁sentence｜>' }}"""
+
+_V32 = (
+    _HEAD
+    + """
+{%- if tools and messages[0].role != 'system' %}{{ tool_block() }}{% endif %}
+{%- for message in messages %}
+{%- set goes_on = add_generation_prompt or not loop.last %}
+{%- if message.role == 'system' %}
+{%- if not loop.first %}{{ raise_exception('only the first message can be a system message') }}
+{%- endif %}
+{{- message.content }}
+{%- if tools %}{{ tool_block() }}{% endif %}
+{%- elif message.role == 'user' %}
+{{- '<｜User｜>' + message.content }}
+{%- if goes_on %}
+{{- '<｜Assistant｜>' + (opening if loop.index0 == last.question else '</think>') }}
+{%- endif %}
+{%- elif message.role == 'tool' %}
+{%- if loop.previtem is undefined or loop.previtem.role != 'tool' %}
+{{- '\\n\\n<function_results>' }}
+{%- endif %}
+{{- '\\n<result>' + message.content + '</result>' }}
+{%- if loop.nextitem is undefined or loop.nextitem.role != 'tool' %}
+{{- '\\n</function_results>' }}
+{%- if goes_on %}
+{{- '\\n\\n' + (opening if loop.index0 >= last.question else '</think>') }}
+{%- endif %}
+{%- endif %}
+{%- elif message.role == 'assistant' %}"""
+    + _ASSISTANT
+    + """
+{%- endif %}
+{%- endfor %}"""
+)
+
+_V4 = (
+    _HEAD
+    + """
+{%- set keeps = true if tools else false %}
+@START@
+{%- if tools and messages[0].role != 'system' %}{{ tool_block() }}{% endif %}
+{%- for message in messages %}
+{%- if message.role == 'assistant' %}"""
+    + _ASSISTANT
+    + """
+{%- else %}
+{%- if message.role == 'system' %}
+{%- if not loop.first %}@LATER_SYSTEM@{% endif %}
+{{- message.content }}
+{%- if tools and loop.first %}{{ tool_block() }}{% endif %}
+{%- else %}
+{%- set joins = loop.previtem is defined and loop.previtem.role in ['user', 'tool'] %}
+{{- '\\n\\n' if joins else '<｜User｜>' }}
+{%- if message.role == 'tool' %}{{ '<tool_result>' + message.content + '</tool_result>' }}
+{%- else %}{{ message.content }}{% endif %}
+{%- endif %}
+{%- set answered = loop.nextitem.role == 'assistant' if loop.nextitem else add_generation_prompt %}
+{%- if answered and @IS_QUESTION@ %}
+{{- '<｜Assistant｜>' + (opening if keeps or loop.index0 >= last.question else '</think>') }}
+{%- endif %}
+{%- endif %}
+{%- endfor %}"""
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What a version writes its own way.
+
+    `tags` name a section, a call and an argument. `tools` tells the model how to call tools, which
+    stand at `{schemas}`.
+    """
+
+    tags: tuple[str, str, str]
+    tools: str
+    template: str
+
+
+def _version(skeleton: str, tools: str, tags: tuple[str, str, str], **parts: str) -> Version:
+    """`parts` are what stands in the skeleton at their names."""
+    for name, tag in zip(("{section}", "{call}", "{argument}"), tags, strict=True):
+        tools = tools.replace(name, tag)
+    known = dict(zip(("SECTION", "CALL", "ARGUMENT"), tags, strict=True))
+    known |= {"TOOLS": json.dumps(tools, ensure_ascii=False), **parts}
+    for name, text in known.items():
+        skeleton = skeleton.replace(f"@{name}@", text)
+    return Version(tags, tools, skeleton)
+
+
+V32 = _version(
+    _V32,
+    _TOOLS_V32,
+    ("function_calls", "invoke", "parameter"),
+    THOUGHT="loop.index0 > last.question",
+    IS_QUESTION="message.role == 'user'",
+)
+V4 = _version(
+    _V4,
+    _TOOLS_V4,
+    ("tool_calls", "invoke", "parameter"),
+    START="""{%- set effort = reasoning_effort if reasoning_effort in ['high', 'max'] else 'high' %}
+{%- if thinks and effort == 'max' %}{{ """
+    + json.dumps(_MOST_EFFORT)
+    + """ }}{% endif %}""",
+    LATER_SYSTEM="{{ raise_exception('only the first message can be a system message') }}",
+    THOUGHT="(keeps or loop.index0 > last.question)",
+    IS_QUESTION="message.role in ['user', 'tool']",
+)
+V41 = _version(
+    _V4,
+    _TOOLS_V4,
+    (" calls", " invoke", " parameter"),
+    START="""{%- set levels = {'low': 25, 'high': 50, 'xhigh': 75, 'max': 100} %}
+{%- set effort = reasoning_effort if reasoning_effort is number else levels.get(reasoning_effort) %}
+{%- if thinks or tools or messages[0].role == 'system' %}{{ '<｜System｜>' }}{% endif %}
+{%- if thinks %}{{ 'Reasoning Effort: ' + (effort or 50) | string + ' (range 1-100, the higher the \
+value, the more thorough the reasoning)\\n\\n' }}{% endif %}""",
+    LATER_SYSTEM="{{ '<｜System｜>' }}",
+    THOUGHT="(keeps or loop.index0 > last.question)",
+    IS_QUESTION="(message.role in ['user', 'tool'] or message.role == 'system' and not loop.first)",
+)

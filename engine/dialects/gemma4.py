@@ -1,0 +1,241 @@
+"""Gemma 4: `<|tool_call>call:NAME{key:<|"|>text<|"|>,count:3}<tool_call|>`, objects of its own kind.
+
+Keys are bare, strings stand between `<|"|>` and are not escaped; models mix in JSON and Python.
+Thoughts are in `<|channel>thought ... <channel|>`. FunctionGemma has the same with other delimiters
+and no thoughts. Source: the chat template of google/gemma-4-31B-it; "FunctionGemma formatting and
+best practices" at ai.google.dev.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from functools import partial
+from typing import ClassVar
+
+import regex
+
+from engine.conversation import Tool, ToolCall
+from engine.dialects.dialect import Dialect, Rendering
+from engine.dialects.json_text import dumps, loads
+from engine.dialects.literals import Literals, Members, quoted
+from engine.dialects.marks import Marks
+from engine.dialects.named_arguments import named_arguments
+from engine.dialects.parser import OutputParser
+from engine.dialects.pieces import Closed, Opened, Steps
+from engine.dialects.python_call import names
+from engine.dialects.reader import Reader
+from engine.dialects.tool_text import arguments_of, show_results, signatures
+from engine.dialects.values import Shape
+from engine.events import Channel
+from engine.grammar.rules import Rules
+from engine.grammar.values import Schema
+
+_KEY = r"[^:=,{}\[\]\"'\s\ud800-\udfff](?:[^:=,{}\[\]\ud800-\udfff]*[^:=,{}\[\]\s\ud800-\udfff])?"
+_WORD = r"[^,{}\[\]\s\ud800-\udfff](?:[^,{}\[\]\ud800-\udfff]*[^,{}\[\]\s\ud800-\udfff])?"
+
+
+class GemmaLiterals(Literals):
+    """Its values, and those of JSON and Python. Bare words are what the tool's schema says."""
+
+    def __init__(self, reader: Reader, marks: Marks, quote: str) -> None:
+        super().__init__(reader, marks)
+        self.quote = f"(?:{marks.re(quote)})"
+        self._quote = regex.compile(self.quote)
+
+    def string(self) -> Steps[str | None]:
+        if (yield from self.reader.take(self.quote, Channel.CALL)) is None:
+            return (yield from quoted(self.reader, self.marks))
+        text, is_whole = self.part()
+        while not is_whole:
+            yield from self.reader.wait()
+            part, is_whole = self.part()
+            text += part
+        return text
+
+    def part(self) -> tuple[str, bool]:
+        """More of the string that is open, and whether it ended."""
+        reader = self.reader
+        found = self._quote.search(reader.text, reader.at, partial=True)
+        end = len(reader.text) if found is None else found.start()
+        text = self.marks.plain(reader.consume(end, Channel.CALL))
+        if found is None or found.partial:
+            return text, False
+        reader.consume(found.end(), Channel.CALL)
+        return text, True
+
+    def key(self) -> Steps[str]:
+        key = yield from self.string()
+        if key is None:
+            found = yield from self.reader.expect(rf"({_KEY})(?=\s*[:=])", Channel.CALL)
+            key = found[1]
+        yield from self.reader.expect(r"\s*[:=]\s*(?=\S)", Channel.CALL)
+        return key
+
+    def word(self, shape: Shape) -> Steps[object]:
+        found = yield from self.reader.expect(rf"({_WORD})(?=\s*[,}}\]])", Channel.CALL)
+        text = found[1]
+        if text == "None" and not shape.is_text:
+            return None
+        known = shape.json_of(text)
+        return None if known is None else loads(known)
+
+
+class Gemma4Parser(OutputParser):
+    """A call always begins with its opener; its end may be missing."""
+
+    think_open = "<|channel>thought"
+    think_close = "<channel|>"
+    opener: ClassVar[str] = "<|tool_call>"
+    closer: ClassVar[str] = "<tool_call|>"
+    quote: ClassVar[str] = '<|"|>'
+
+    def call_head(self) -> tuple[str, str]:
+        behind = "" if self.opener in self.marks.tokens else r"(?=\s*call:)"
+        return self.marks[self.opener][0], self.marks.re(self.opener) + behind
+
+    def call(self, head: regex.Match[str]) -> Steps[None]:
+        reader = self.reader
+        yield from reader.expect(self.marks.re(self.opener))
+        name = names(self.expected.tools or (), r"[^\s:,()\[\]{}\"'\ud800-\udfff]+")
+        found = yield from reader.expect(rf"\s*(?:call:\s*)?({name})\s*\{{", Channel.CALL)
+        tool = self.tool(found[1])
+        yield Opened(found[1])
+        yield from self._arguments(tool)
+        yield from reader.take(rf"\s*(?:{self.marks.re(self.closer)})")
+        yield Closed()
+
+    def _arguments(self, tool: Tool | None) -> Steps[None]:
+        literals = GemmaLiterals(self.reader, self.marks, self.quote)
+        members = Members(tool, trusted=self.expected.trusted)
+        shape = Shape.of(tool)
+        is_first = True
+        while not (yield from literals.is_closed("}", is_first)):
+            is_first = False
+            name = yield from literals.key()
+            yield from members.name(name)
+            if (yield from self.reader.take(literals.quote, Channel.CALL)) is None:
+                yield from members.value((yield from literals.value(shape.member(name))))
+                continue
+            yield from members.quote()
+            is_whole = False
+            while not is_whole:
+                text, is_whole = literals.part()
+                yield from members.text(text)
+                if not is_whole:
+                    yield from self.reader.wait()
+            yield from members.quote()
+        yield from members.end()
+
+
+class FunctionGemmaParser(Gemma4Parser):
+    """The small model that only calls functions."""
+
+    think_open = None
+    think_close = None
+    opener = "<start_function_call>"
+    closer = "<end_function_call>"
+    quote = "<escape>"
+
+
+def grammar(rules: Rules, parser: type[Gemma4Parser] = Gemma4Parser) -> str:
+    """Strings between the delimiters; where a schema is enforced, JSON inside lists and objects."""
+    quote = rules.mark(parser.quote)
+    comma = rules.text(",")
+    free_name = rules.regex(r"[A-Za-z0-9_@$][A-Za-z0-9_@$. -]*")
+    anything = _anything(rules, parser.quote, free_name)
+
+    def member(name: str, schema: Schema) -> str:
+        if schema is True:
+            value = anything
+        elif isinstance(schema, dict) and schema.get("type") == "string":
+            value = f"{quote} {rules.bare(schema, parser.quote)}"
+        else:
+            value = rules.value(schema)
+        return f"{name} {rules.text(':')} {value}"
+
+    def call(name: str, tool: Tool | None) -> str:
+        if tool is not None and tool.format is not None:
+            text = rules.custom(tool) if rules.enforces(tool) else rules.until(parser.quote)
+            arguments = f"{rules.text('input:')} {quote} {text}"
+            arguments += f" {quote}" if rules.enforces(tool) else ""
+        else:
+            arguments = named_arguments(
+                rules, tool, comma=comma, free_name=free_name, member=member
+            )
+        return rules.rule(f"{name} {rules.text('{')} {arguments} {rules.text('}')}")
+
+    calls = [call(rules.text(tool.name), tool) for tool in rules.tools]
+    if rules.open_names:
+        calls.append(call(rules.name(), None))
+    body = rules.rule(" | ".join(calls))
+    whole = f"{rules.mark(parser.opener)} {rules.text('call:')} {body} {rules.mark(parser.closer)}"
+    return rules.repeated(rules.rule(whole), rules.text(""))
+
+
+def _anything(rules: Rules, quote: str, name: str, depth: int = 6) -> str:
+    """A value of any type; at the bottom of deep ones is JSON."""
+    text = rules.rule(f"{rules.mark(quote)} {rules.until(quote)}")
+    if depth == 0:
+        return rules.rule(f"{text} | {rules.value(True)}")
+    inner = _anything(rules, quote, name, depth - 1)
+    comma = rules.regex(", ?")
+    word = rules.regex(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?|true|false|null")
+    items = f"({inner} ({comma} {inner})*)?"
+    member = rules.rule(f"{name} {rules.text(':')} {inner}")
+    members = f"({member} ({comma} {member})*)?"
+    in_list = f"{rules.text('[')} {items} {rules.text(']')}"
+    in_object = f"{rules.text('{')} {members} {rules.text('}')}"
+    return rules.rule(f"{text} | {word} | {in_list} | {in_object}")
+
+
+def _tools(parser: type[Gemma4Parser], tools: Sequence[Tool]) -> str:
+    quote = parser.quote
+    return (
+        f"These tools are available:\n{signatures(tools)}\n\n"
+        "To call one, write:\n"
+        f"{parser.opener}call:NAME{{key:{quote}text{quote},other:3}}{parser.closer}"
+    )
+
+
+def _calls(parser: type[Gemma4Parser], calls: Sequence[ToolCall]) -> str:
+    return "".join(
+        f"{parser.opener}call:{call.name}{_shown(arguments_of(call), parser.quote)}{parser.closer}"
+        for call in calls
+    )
+
+
+def _shown(value: object, quote: str) -> str:
+    """A value; a string that holds the delimiter of strings is one of JSON."""
+    if isinstance(value, dict):
+        members = (f"{_key(key, quote)}:{_shown(inner, quote)}" for key, inner in value.items())
+        return "{" + ",".join(members) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(_shown(inner, quote) for inner in value) + "]"
+    if isinstance(value, str) and quote not in value:
+        return quote + value + quote
+    return dumps(value)
+
+
+def _key(key: str, quote: str) -> str:
+    is_bare = regex.fullmatch(_KEY, key) and quote not in key
+    return key if is_bare else _shown(key, quote)
+
+
+def _fits(opener: str, template: str, control_tokens: Container[str]) -> bool:
+    return opener in template
+
+
+def _family(name: str, parser: type[Gemma4Parser], thoughts: tuple[str, ...] = ()) -> Dialect:
+    return Dialect(
+        name=name,
+        parser=parser,
+        spellings=(*thoughts, parser.opener, parser.closer, parser.quote),
+        grammar=partial(grammar, parser=parser),
+        rendering=Rendering(partial(_tools, parser), partial(_calls, parser), show_results),
+        fits=partial(_fits, parser.opener),
+        opener=parser.opener,
+    )
+
+
+GEMMA4 = _family("gemma4", Gemma4Parser, ("<|channel>", "<channel|>"))
+FUNCTIONGEMMA = _family("functiongemma", FunctionGemmaParser)

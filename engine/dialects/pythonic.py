@@ -1,0 +1,96 @@
+"""Llama 4 and 3.2 as Meta documents them: a list of Python calls, `[f(a="x", n=None), g()]`.
+
+`<|python_start|>` and `<|python_end|>` may stand around it. Source: Meta's prompt formats of Llama
+3.2 and 4, and vLLM's tool_chat_template_llama4_pythonic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+import regex
+
+from engine.conversation import Tool, ToolCall
+from engine.dialects.dialect import Dialect, Rendering
+from engine.dialects.json_text import dumps
+from engine.dialects.llama_json import END, START, TAG, LlamaParser
+from engine.dialects.named_arguments import named_arguments
+from engine.dialects.tool_text import arguments_of, show_results, signatures
+from engine.grammar.rules import Rules
+from engine.grammar.values import Schema
+
+_KEYWORD = regex.compile(r"[^\W\d]\w*")
+
+
+def grammar(rules: Rules) -> str:
+    """The list on one line; values as JSON writes them."""
+
+    def member(name: str, schema: Schema) -> str:
+        return f"{name} {rules.text('=')} {rules.value(schema)}"
+
+    def call(name: str, tool: Tool | None) -> str:
+        if tool is not None and tool.format is not None:
+            arguments = f"{rules.text('**')} {rules.arguments(tool)}"
+        else:
+            arguments = named_arguments(
+                rules,
+                tool,
+                comma=rules.text(", "),
+                free_name=rules.regex("[A-Za-z_][A-Za-z0-9_]*"),
+                member=member,
+            )
+        return rules.rule(f"{name} {rules.text('(')} {arguments} {rules.text(')')}")
+
+    calls = [call(rules.text(tool.name), tool) for tool in rules.tools]
+    if rules.open_names:
+        calls.append(call(rules.name(), None))
+    listed = rules.repeated(rules.rule(" | ".join(calls)), rules.text(", "))
+    return f"{rules.text('[')} {listed} {rules.text(']')}"
+
+
+def header(name: str) -> str:
+    """What is certain to begin a call of a tool."""
+    return f"[{name}("
+
+
+def show_tools(tools: Sequence[Tool]) -> str:
+    """Tools, and how Meta and Google have a model told to call them."""
+    return (
+        "You have access to these functions:\n\n"
+        f"{signatures(tools)}\n\n"
+        "To call them, answer with nothing but a list of calls in this format:\n"
+        "[func_name1(param1=value1, param2=value2), func_name2()]"
+    )
+
+
+def show_calls(calls: Sequence[ToolCall]) -> str:
+    """Calls as Python; what is no keyword there is unpacked from a dictionary."""
+    return f"[{', '.join(map(_shown, calls))}]"
+
+
+def _shown(call: ToolCall) -> str:
+    found = arguments_of(call)
+    shown = [f"{name}={dumps(value)}" for name, value in found.items() if _is_keyword(name)]
+    rest = {name: value for name, value in found.items() if not _is_keyword(name)}
+    shown += [f"**{dumps(rest)}"] if rest else []
+    return f"{call.name}({', '.join(shown)})"
+
+
+def _is_keyword(name: str) -> bool:
+    return _KEYWORD.fullmatch(name) is not None
+
+
+def _fits(template: str, control_tokens: Container[str]) -> bool:
+    is_llama = "<|header_start|>" in template or "<|start_header_id|>" in template
+    return is_llama and ("func_name1(" in template or START in template)
+
+
+PYTHONIC = Dialect(
+    name="pythonic",
+    parser=LlamaParser,
+    spellings=(TAG, START, END),
+    grammar=grammar,
+    rendering=Rendering(show_tools, show_calls, show_results),
+    fits=_fits,
+    headers=header,
+)

@@ -1,0 +1,180 @@
+"""Where calls that begin with ordinary text are certain to have begun: their literal beginnings.
+
+An expression is unfolded from the left, over all its alternatives, until its text names a tool, or
+until a token follows. What remains then is the grammar of the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from engine.grammar.builder import Builder
+
+MOST_UNFOLDED = 4096
+_WORD = r"[A-Za-z0-9_.-]"
+_TOKEN = re.compile(
+    r"""\s*(?:
+    (?P<literal> "(?:\\.|[^"\\])*" (?!i) )
+  | (?P<other> "(?:\\.|[^"\\])*"i | /(?:\\.|[^/\\])+/[a-z]* | @\w+ | <[^<>\s]*> )
+  | (?P<json> %json\s* )
+  | (?P<name> \w+ )
+  | (?P<count> [?*+] | \{\d+(?:,\d*)?\} )
+  | (?P<sign> [()|] )
+    )""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Literal:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Opaque:
+    """What has no literal beginning, or a name that may stand for one."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    options: tuple[tuple[_Node, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeat:
+    node: _Node
+    count: str
+
+
+_Node = _Literal | _Opaque | _Choice | _Repeat
+_Nodes = tuple[_Node, ...]
+
+
+class Header(NamedTuple):
+    """The beginning of calls, and an expression for what follows it.
+
+    `is_certain`: nothing else begins so. Otherwise, the token that follows decides.
+    """
+
+    text: str
+    rest: str
+    is_certain: bool
+
+
+def headers(
+    rules: Builder, calls: str, names: Sequence[str], given: Callable[[str], str] | None
+) -> list[Header]:
+    """The beginnings of calls that name one of some tools; none where a call names it too late.
+
+    `given` makes the beginning of a tool's name, where the syntax knows better than that it ends
+    behind the name and one character more.
+    """
+    known = [given(name) for name in names] if given is not None else []
+    behind = re.compile(
+        rf"(?<!{_WORD})(?:{'|'.join(map(re.escape, names))})(?!{_WORD}).", re.DOTALL
+    )
+
+    def end_of(text: str) -> int | None:
+        if given is not None:
+            return min((len(one) for one in known if text.startswith(one)), default=None)
+        found = behind.search(text)
+        return found.end() if found else None
+
+    unfolding = _Unfolding(rules, end_of)
+    found = list(unfolding.run(_Reader(calls).choice().options[0], ""))
+    return list(dict.fromkeys(found))
+
+
+class _Unfolding:
+    def __init__(self, rules: Builder, end_of: Callable[[str], int | None]) -> None:
+        self.rules = rules
+        self.end_of = end_of
+        self.steps = 0
+
+    def run(self, nodes: _Nodes, text: str) -> Iterator[Header]:
+        """All headers that begin with `text`, if these nodes follow it."""
+        self.steps += 1
+        if self.steps > MOST_UNFOLDED or not nodes:
+            return
+        first, rest = nodes[0], nodes[1:]
+        match first:
+            case _Literal(literal):
+                whole = text + literal
+                end = self.end_of(whole)
+                if end is None:
+                    yield from self.run(rest, whole)
+                else:
+                    left = (_Literal(whole[end:]), *rest) if end < len(whole) else rest
+                    yield Header(whole[:end], self.written(left), True)
+            case _Choice(options):
+                for option in options:
+                    yield from self.run((*option, *rest), text)
+            case _Repeat(node, count):
+                if count in "?*":
+                    yield from self.run(rest, text)
+                more = () if count == "?" else (_Repeat(node, "*"),)
+                if count in "?*+":
+                    yield from self.run((node, *more, *rest), text)
+            case _Opaque(name):
+                body = self.rules.bodies.get(name) if name.startswith("r") else None
+                if body is not None:
+                    yield from self.run((_Reader(body).choice(), *rest), text)
+                elif self.rules.is_mark(name):
+                    yield Header(text, self.written(nodes), False)
+
+    def written(self, nodes: _Nodes) -> str:
+        return " ".join(self._text(node) for node in nodes) or '""'
+
+    def _text(self, node: _Node) -> str:
+        match node:
+            case _Literal(text):
+                return self.rules.text(text)
+            case _Opaque(text):
+                return text
+            case _Choice(options):
+                return f"({' | '.join(self.written(option) for option in options)})"
+            case _Repeat(inner, count):
+                return f"({self._text(inner)}){count}"
+
+
+class _Reader:
+    """Expressions as dialects write them."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.at = 0
+
+    def choice(self) -> _Choice:
+        options: list[_Nodes] = []
+        nodes: list[_Node] = []
+        while found := _TOKEN.match(self.source, self.at):
+            if found["sign"] == ")":
+                break
+            self.at = found.end()
+            if found["sign"] == "|":
+                options.append(tuple(nodes))
+                nodes = []
+            elif found["count"]:
+                nodes[-1] = _Repeat(nodes[-1], found["count"])
+            else:
+                nodes.append(self.node(found))
+        return _Choice((*options, tuple(nodes)))
+
+    def node(self, found: re.Match[str]) -> _Node:
+        if found["literal"]:
+            return _Literal(json.loads(found["literal"]))
+        if found["json"]:
+            start = found.start("json")
+            self.at = json.JSONDecoder().raw_decode(self.source, self.at)[1]
+            return _Opaque(self.source[start : self.at])
+        if found["sign"] == "(":
+            inner = self.choice()
+            self.at += len(self.source[self.at :]) - len(self.source[self.at :].lstrip()) + 1
+            return inner
+        return _Opaque(found[0].strip())
