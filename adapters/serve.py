@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import time
+from pathlib import Path
 
 import uvicorn
 
@@ -93,31 +94,39 @@ def load(config: Config) -> tuple[ProcessClient, Service]:
             budget=config.thinking_token_budget,
             repetition=config.repetition_detection,
         )
-        defaults = sampling_defaults(path)
         read = TokenizerFacts(tokenizer.vocabulary_json, tokenizer.eos_ids)
         facts = client.wait_ready(read, log.info)
     except BaseException:
         client.kill()
         raise
+    info = _info(config, path, tokenizer, template, facts)
+    preparer = Preparer(
+        info, tokenizer, template, planner, clamp_max_tokens=config.clamp_max_tokens
+    )
+    limits = Limits(config.max_concurrency, config.max_queue, config.frontend_threads)
+    return client, Service(preparer, client, limits)
+
+
+def _info(
+    config: Config, path: Path, tokenizer: Tokenizer, template: ChatTemplate, facts: EngineFacts
+) -> ModelInfo:
     checkpoint = model_name(path)
-    info = ModelInfo(
+    return ModelInfo(
         id=config.alias[0] if config.alias else checkpoint,
         checkpoint=checkpoint,
         names=frozenset((checkpoint, *config.alias)),
         created=int(time.time()),
         eos_ids=tokenizer.eos_ids,
         bos_id=tokenizer.bos_id,
-        defaults=defaults,
+        defaults=sampling_defaults(path),
         default_max_tokens=config.default_max_tokens,
         engine=facts,
         sampling_ranges=config.sampling_ranges,
         repetition=config.repetition_detection,
+        dialect=template.dialect.name,
+        efforts=template.controls.efforts,
+        thinking_budget=config.thinking_token_budget,
     )
-    preparer = Preparer(
-        info, tokenizer, template, planner, clamp_max_tokens=config.clamp_max_tokens
-    )
-    limits = Limits(config.max_concurrency, config.max_queue, config.frontend_threads)
-    return client, Service(preparer, client, limits)
 
 
 def _thinking(config: Config) -> Defaults:

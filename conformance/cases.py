@@ -116,6 +116,8 @@ def scripts(cases: list[Case]) -> dict[str, list[dict[str, Any]]]:
             entry = {name: value for name, value in reply.items() if name not in ("say", "parts")}
             if "parts" in reply:
                 entry["token_ids"] = _token_ids(case.server, reply["parts"])
+            elif "text" in reply and model_of(case.server) is not None:
+                entry["token_ids"] = _token_ids(case.server, [entry.pop("text")])
             replies.setdefault(case.server, []).append({"match": match} | entry)
     return replies
 

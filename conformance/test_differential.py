@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from conformance import profiles
+from conformance import cases, profiles
 from conformance.replies import comparable, send
 from conformance.server import Server
 
@@ -54,12 +54,57 @@ REQUESTS = [
     )
 ]
 
+PICK = {
+    "type": "object",
+    "properties": {"n": {"enum": [7]}, "s": {"enum": ["a b"]}},
+    "required": ["n", "s"],
+    "additionalProperties": False,
+}
+TOOLS: list[dict[str, Any]] = [
+    {"type": "function", "function": {"name": "pick", "strict": True, "parameters": PICK}},
+    {"type": "function", "function": {"name": "look"}},
+]
+TOOL_PROMPTS: dict[str, tuple[str, ...]] = {
+    "thinker": ("hello", "SDK-TOOL", "D068", "D110", "TURNS-THOUGHT"),
+    "coder": ("hello", "FAMILY-CODER", "D101", "D103", "D107"),
+    "mistral": ("hello", "FAMILY-MISTRAL", "D070-MISTRAL"),
+    "harmony": ("hello", "FAMILY-HARMONY", "D126"),
+}
+"""What cases have the servers of some families say."""
+TOOL_FIELDS: tuple[dict[str, Any], ...] = (
+    {},
+    {"tool_choice": "none"},
+    {"tool_choice": "required"},
+    {"tool_choice": {"type": "function", "function": {"name": "pick"}}},
+    {"parallel_tool_calls": False},
+    {"json_schema": PICK},
+)
+TOOL_LIMITS: tuple[dict[str, Any], ...] = tuple(
+    {"max_tokens": tokens} for tokens in (1, 7, 16, 31, 47, 64, 150)
+)
+TOOL_EXTRAS: tuple[dict[str, Any], ...] = (
+    {},
+    {"n": 2, "stop": ["o", "zzz"]},
+    {"logprobs": True, "return_token_ids": True},
+)
+
 
 @pytest.mark.parametrize("part", range(4))
 def test_scripted(scripted: Server, part: int) -> None:
     """Every combination, on scripted text."""
     for route, body in REQUESTS[part::4]:
         _compare(scripted, route, body)
+
+
+@pytest.mark.parametrize("family", TOOL_PROMPTS)
+def test_tools(pool: profiles.Pool, family: str) -> None:
+    """Calls, thoughts and answers with and without force, cut at many places."""
+    for prompt, fields, limit, extra in itertools.product(
+        TOOL_PROMPTS[family], TOOL_FIELDS, TOOL_LIMITS, TOOL_EXTRAS
+    ):
+        messages = [{"role": "user", "content": prompt}]
+        body = {"messages": messages, "tools": TOOLS, **fields, **limit, **extra}
+        _compare(pool.get(family), "chat", body)
 
 
 def test_embedded(embedded: Server) -> None:
@@ -80,6 +125,15 @@ def test_embedded(embedded: Server) -> None:
             "required": ["pet"],
         }
         _compare(embedded, route, {**prompt, "json_schema": pet, "seed": 3, "max_tokens": 20})
+    for choice in ("auto", "required"):
+        called = {
+            "tools": TOOLS,
+            "tool_choice": choice,
+            "seed": 3,
+            "max_tokens": 40,
+            "logprobs": True,
+        }
+        _compare(embedded, "chat", {**PROMPTS["chat"][0], **called, "logprobs": True})
 
 
 def test_errors(scripted: Server) -> None:
@@ -103,3 +157,7 @@ def test_the_matrix_is_not_trivial() -> None:
     """It has requests of both routes, and the script has the texts that it asks for."""
     assert len(REQUESTS) == 360 + 480
     assert "here, f" in profiles.ANSWER and "sun" in profiles.ANSWER
+    claimed = {case.id for case in cases.load()} | {
+        reply.get("say") for case in cases.load() for reply in case.replies
+    }
+    assert {p for prompts in TOOL_PROMPTS.values() for p in prompts} - claimed == {"hello"}

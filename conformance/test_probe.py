@@ -121,12 +121,12 @@ SYNTAX: dict[str, Callable[[str, str, list[Call]], str]] = {
 def _replies(family: str) -> Iterator[dict[str, Any]]:
     """A reply to each scenario; that to a tool's result answers whatever matches nothing else."""
     for scenario in BUILTIN_SCENARIOS:
-        said = SYNTAX[family](*ANSWERS[scenario.id])
+        said = MODELS[family].ids(SYNTAX[family](*ANSWERS[scenario.id]))
         last = scenario.messages[-1]
         if last["role"] == "user":
-            yield {"match": f"^{re.escape(str(last['content']))}$", "text": said}
+            yield {"match": f"^{re.escape(str(last['content']))}$", "token_ids": said}
         else:
-            yield {"text": said}
+            yield {"token_ids": said}
 
 
 def _judge(report: ProbeReport, scenarios: int) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from engine.conversation import Conversation
+from engine.conversation import Conversation, Effort
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,9 @@ class ModelInfo:
     `id` is the name in replies: the first alias, else `checkpoint`. `names` are all names that mean
     this model. `defaults` are the sampling values that apply where a request names none;
     `sampling_ranges` bound what a request may name, `repetition` applies where it names none.
-    `created` is the Unix time of the server's start.
+    `created` is the Unix time of the server's start. `dialect` is the name of the model's family of
+    outputs, `efforts` are the reasoning levels that its template tells apart, lowest first;
+    `thinking_budget` caps thoughts where a request names no budget.
     """
 
     id: str
@@ -232,3 +234,6 @@ class ModelInfo:
     engine: EngineFacts
     sampling_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     repetition: RepetitionDetection | None = None
+    dialect: str = "plain"
+    efforts: tuple[Effort, ...] = ()
+    thinking_budget: int | None = None

@@ -142,6 +142,15 @@ class FlareCard(BaseModel):
     thinking_token_budget: Annotated[
         int | None, Field(description="The operator's limit on reasoning tokens.")
     ]
+    dialect: Annotated[
+        str, Field(description='How the model writes calls and thoughts.')
+    ]
+    reasoning_efforts: Annotated[
+        list[str],
+        Field(
+            description='The levels that its chat template tells apart, lowest first; none where thinking can be switched off.'
+        ),
+    ]
     sampling_ranges: Annotated[
         SamplingRanges,
         Field(description='Where values are clamped to a declared range.'),

@@ -8,8 +8,9 @@
 
 The versions differ in the names of the tags, and one parser reads them all, since a model writes
 those of another version too (sgl-project/sglang#40236). `｜DSML｜` is one token without the angle
-brackets. A call that spells it in ordinary tokens counts as well, but within a call its spelling is
-what the call began with. Nothing is read after the end of the section.
+brackets. A call that spells it in ordinary tokens counts as well, where no mask guarantees that
+calls are well-formed; within a call, its spelling is what the call began with. Nothing is read
+after the end of the section.
 
 Source: encoding/encoding_dsv32.py, encoding_dsv4.py and encoding.py in the repositories of
 deepseek-ai/DeepSeek-V3.2, -V4-Flash and -V4.1-Flash.
@@ -17,7 +18,7 @@ deepseek-ai/DeepSeek-V3.2, -V4-Flash and -V4.1-Flash.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 
 import regex
 
@@ -31,6 +32,7 @@ from engine.dialects.syntax import ElementCalls
 from engine.events import Channel
 
 DSML = "｜DSML｜"
+_SECTION = r" ?[a-z_]{0,16}calls"  # models vary the name (vllm-project/vllm#51914)
 _KEY = r"[^\n]{1,256}?"
 
 
@@ -40,28 +42,35 @@ class DsmlParser(ElementParser):
     _is_over = False
 
     def call_head(self) -> tuple[str, str]:
-        tags = self._tags(f"(?:{regex.escape(self.marks[DSML])}|{DSML})")
+        token = self.marks[DSML]
+        is_token = DSML in self.marks.tokens
+        spellings = (token,) if is_token and self.expected.trusted else (token, DSML)
+        tags = self._tags(*spellings)
         head = rf"(?:{tags.section}\s*)?{tags.call}|{tags.section}\s*{tags.section_end}"
-        return "<", f"{head}|{self._stray}" if self._stray else head
+        return tags.starts, f"{head}|{self._stray}" if is_token else head
 
     @property
     def _stray(self) -> str:
         """End tags that end nothing: the model writes them now and then (vllm#57051)."""
-        return rf"</{self.marks[DSML]}[ \w]{{1,20}}>" if DSML in self.marks.tokens else ""
+        return rf"</{self.marks[DSML]}[ \w]{{1,20}}>"
 
     def tags(self, head: regex.Match[str]) -> Tags:
-        is_token = self.marks[DSML] in head[0]
-        return self._tags(self.marks[DSML] if is_token else DSML)
+        return self._tags(self.marks[DSML] if self.marks[DSML] in head[0] else DSML)
 
-    def _tags(self, dsml: str) -> Tags:
+    def _tags(self, *spellings: str) -> Tags:
+        """The tags in which one of these stands for DSML."""
+        dsml = f"(?:{'|'.join(spellings)})"
+        # Masks begin at the token, so the bracket before it is free and may be missing.
+        left = "|".join(f"<{one}" if one == DSML else f"<?{one}" for one in spellings)
+
         def named(key: str) -> str:
             return rf'<{dsml} ?parameter name="(?P<key>{key})"(?: string="(?P<flag>true|false)")?>'
 
         return Tags(
-            starts="<",
-            section=rf"<{dsml}[ \w]{{1,20}}>",
-            section_end=rf"</{dsml}[ \w]{{1,20}}>",
-            call=rf'<{dsml} ?invoke name="(?P<name>[^"\n]{{1,256}})"\s*(?P<empty>/)?>',
+            starts="<" + self.marks[DSML][0],
+            section=rf"(?:{left}){_SECTION}>",
+            section_end=rf"</{dsml}{_SECTION}>",
+            call=rf'(?:{left}) ?invoke name="(?P<name>[^"\n]{{1,256}})"\s*(?P<empty>/)?>',
             call_end=rf"</{dsml} ?invoke>",
             argument=named(_KEY),
             argument_end=rf"</{dsml} ?parameter>",
@@ -74,16 +83,12 @@ class DsmlParser(ElementParser):
     def is_empty(self, tag: regex.Match[str]) -> bool:
         return tag["empty"] is not None
 
-    def argument(self, tag: regex.Match[str], tool: Tool | None) -> Argument:
-        if tag["flag"] is not None:
-            return Argument(tag["key"], tag["flag"] == "true")
-        declared = tool.parameters.get("properties") if tool is not None else None
-        schema = declared.get(tag["key"]) if isinstance(declared, Mapping) else None
-        kind = schema.get("type", "string") if isinstance(schema, Mapping) else "string"
-        return Argument(tag["key"], kind == "string")
+    def argument(self, tag: regex.Match[str]) -> Argument:
+        flag = tag["flag"]
+        return Argument(tag["key"], None if flag is None else flag == "true")
 
     def call(self, head: regex.Match[str]) -> Steps[None]:
-        if self._stray and regex.match(self._stray, head[0]):
+        if DSML in self.marks.tokens and regex.match(self._stray, head[0]):
             self.reader.consume(head.end(), Channel.MARKUP)
             return
         calls = self._calls
@@ -156,7 +161,7 @@ def _dialect(
             lambda tools: version.tools.replace("{schemas}", _schemas(tools)), syntax.calls, results
         ),
         fits=fits,
-        headers=syntax.header,
+        opener=DSML,
         template=version.template,
     )
 

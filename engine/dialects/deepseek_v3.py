@@ -71,7 +71,7 @@ class DeepSeekV3Parser(OutputParser):
         else:
             yield whole_arguments(self.tool(name), "{}")
         others = "|".join(map(self.marks.re, (SECTION_END, CALL)))
-        yield from reader.expect(rf"\s*(?:```\s*)?(?:{end}|(?={others}))")
+        yield from reader.expect(rf"\s*(?:```\s*)?(?:{end}|(?={others}))", Channel.CALL)
         yield Closed()
 
 

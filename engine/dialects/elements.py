@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import regex
 
-from engine.conversation import Tool
 from engine.dialects.json_call import arguments
 from engine.dialects.parser import OutputParser
 from engine.dialects.pieces import Closed, Malformed, Opened, Steps
@@ -21,10 +20,10 @@ from engine.events import Channel
 
 
 class Argument(NamedTuple):
-    """What the tag of an argument says."""
+    """What the tag of an argument says; None where it does not tell strings from JSON."""
 
     key: str
-    is_string: bool
+    is_string: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class ElementParser(OutputParser):
         """Whether the tag of a call is all of it."""
         return False
 
-    def argument(self, tag: regex.Match[str], tool: Tool | None) -> Argument:
+    def argument(self, tag: regex.Match[str]) -> Argument:
         """What the tag of an argument says."""
         raise NotImplementedError
 
@@ -101,24 +100,31 @@ class ElementParser(OutputParser):
         return body is not None
 
     def _arguments(self, tags: Tags, name: str) -> Steps[None]:
-        said, tool = TaggedArguments(self, name), self.tool(name)
+        said = TaggedArguments(self, name)
         pattern = rf"\s*(?:{tags.argument}|(?P<call_end>{tags.call_end}))"
         while (tag := (yield from self.reader.expect(pattern, Channel.CALL)))["call_end"] is None:
-            key, is_string = self.argument(tag, tool)
+            key, is_string = self.argument(tag)
             if not key:
                 raise Malformed
-            yield from said.flagged(key, self._ends(tags, said), is_string=is_string)
+            end = self._ends(tags, said.awaited(key))
+            if is_string is None:
+                yield from said.value(key, end)
+            else:
+                yield from said.flagged(key, end, is_string=is_string)
         yield from said.close()
 
-    def _ends(self, tags: Tags, said: TaggedArguments) -> Ends:
-        """Where a value ends: at a tag behind which the syntax goes on."""
+    def _ends(self, tags: Tags, awaited: str) -> Ends:
+        """Where a value ends: at a tag behind which the syntax goes on.
+
+        `awaited` is a regular expression for the names of arguments that may follow.
+        """
         body = rf"\s*(?:{tags.argument}|{tags.call_end})"
         end = rf"{tags.argument_end}(?={body})"
         starts = tags.starts + "\n"
         if self.expected.trusted:
             return ends(starts, [end])
         dropped = [
-            rf"\n?(?={tags.named(said.awaited())})",
+            rf"\n?(?={tags.named(f'(?:{awaited})')})",
             rf"\n?(?={tags.call_end}\s*(?:{tags.call}|{tags.section_end}))",
         ]
         return ends(starts, [end, *dropped], quoted=(rf"{tags.call}(?={body})", tags.call_end))

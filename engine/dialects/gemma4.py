@@ -1,4 +1,4 @@
-"""Gemma 4: `<|tool_call>call:NAME{key:<|"|>text<|"|>,count:3}<tool_call|>`, objects of its own kind.
+"""Gemma 4: `<|tool_call>call:NAME{key:<|"|>text<|"|>,count:3}<tool_call|>`, objects of a new kind.
 
 Keys are bare, strings stand between `<|"|>` and are not escaped; models mix in JSON and Python.
 Thoughts are in `<|channel>thought ... <channel|>`. FunctionGemma has the same with other delimiters
@@ -83,8 +83,8 @@ class GemmaLiterals(Literals):
 class Gemma4Parser(OutputParser):
     """A call always begins with its opener; its end may be missing."""
 
-    think_open = "<|channel>thought"
-    think_close = "<channel|>"
+    think_open: ClassVar[str | None] = "<|channel>thought"
+    think_close: ClassVar[str | None] = "<channel|>"
     opener: ClassVar[str] = "<|tool_call>"
     closer: ClassVar[str] = "<tool_call|>"
     quote: ClassVar[str] = '<|"|>'
@@ -237,5 +237,5 @@ def _family(name: str, parser: type[Gemma4Parser], thoughts: tuple[str, ...] = (
     )
 
 
-GEMMA4 = _family("gemma4", Gemma4Parser, ("<|channel>", "<channel|>"))
+GEMMA4 = _family("gemma4", Gemma4Parser, ("<|channel>", "<|channel>thought", "<channel|>"))
 FUNCTIONGEMMA = _family("functiongemma", FunctionGemmaParser)

@@ -38,6 +38,7 @@ ANSWER = f"{CHANNEL}final{MESSAGE}"
 NEXT = f"{END}{START}assistant"
 _STRUCTURE = (START, CHANNEL, MESSAGE, CONSTRAIN, CALL, RETURN, END)
 _LONGEST_TYPE = 64  # characters before `<|message|>` that are a content type, and no text
+_BUILT_IN = regex.compile(r"(?:python|browser)(?:\.\w+)?")  # tools of the model's training
 _PEOPLE = ("assistant", "user", "system", "developer", "all")
 # What comes behind a delimiter in a header.
 _WORDS = {
@@ -135,7 +136,9 @@ class HarmonyParser(OutputParser):
                 is_header = is_short and found[0] == self.marks[MESSAGE]
                 break
             if not is_short or reader.ended:
-                is_header = is_short and (reader.cut or text.lstrip().startswith("to="))
+                is_header = regex.fullmatch(r"\s*to=\S*", text) is not None or (
+                    reader.cut and regex.fullmatch(r"\s*[\w/.-]*", text) is not None
+                )
                 break
             yield WAIT
         if not is_header and regex.search(r"\w", text):
@@ -158,8 +161,8 @@ class HarmonyParser(OutputParser):
                 self._last = None
                 return
             channel = Channel.TEXT
-            if header.recipient == self._called and self.tool(self._called) is None:
-                channel = Channel.CALL  # of a tool that was not offered, such as `python`
+            if _BUILT_IN.fullmatch(header.recipient) and self.tool(self._called) is None:
+                channel = Channel.CALL  # nobody offered it, and its code is for nobody
         is_answer = header.channel in ("", "final")
         yield from self._text(channel, verbatim=is_answer and self.expected.verbatim)
 

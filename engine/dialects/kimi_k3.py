@@ -28,11 +28,13 @@ from engine.dialects.dialect import Dialect, Rendering
 from engine.dialects.elements import Argument, ElementParser, Tags
 from engine.dialects.pieces import Steps
 from engine.dialects.reader import Stop
-from engine.dialects.syntax import ElementCalls
+from engine.dialects.syntax import ElementCalls, expression
 from engine.dialects.tagged import signatures
 from engine.events import Channel
+from engine.grammar.form import Composition
 
 OPEN, CLOSE, SEPARATOR = "<|open|>", "<|close|>", "<|sep|>"
+THINK, THINK_END = f"{OPEN}think{SEPARATOR}", f"{CLOSE}think{SEPARATOR}"
 _ATTRIBUTE = r'\s+[\w-]+="[^"\n]{0,512}"'
 _ATTRIBUTES = regex.compile(r'([\w-]+)="([^"\n]*)"')
 
@@ -40,8 +42,8 @@ _ATTRIBUTES = regex.compile(r'([\w-]+)="([^"\n]*)"')
 class KimiK3Parser(ElementParser):
     """What is neither thought nor call is the answer, inside `response` or not."""
 
-    think_open: ClassVar[str | None] = f"{OPEN}think{SEPARATOR}"
-    think_close: ClassVar[str | None] = f"{CLOSE}think{SEPARATOR}"
+    think_open: ClassVar[str | None] = THINK
+    think_close: ClassVar[str | None] = THINK_END
 
     def thought_end(self) -> Stop:
         """The end of a thought, or the element that follows it."""
@@ -103,9 +105,10 @@ class KimiK3Parser(ElementParser):
     def call_name(self, tag: regex.Match[str]) -> str:
         return _attributes(tag).get("tool", "").strip()
 
-    def argument(self, tag: regex.Match[str], tool: Tool | None) -> Argument:
+    def argument(self, tag: regex.Match[str]) -> Argument:
         given = _attributes(tag)
-        return Argument(given.get("key", ""), given.get("type", "string") == "string")
+        kind = given.get("type")
+        return Argument(given.get("key", ""), None if kind is None else kind == "string")
 
 
 def _attributes(tag: regex.Match[str]) -> dict[str, str]:
@@ -142,6 +145,29 @@ _WRITTEN = ElementCalls(
     kind=_kind,
     spelt=_escaped,
 )
+
+
+def _compose(parts: Composition) -> str | None:
+    """The elements of a message; the prompt has opened the first, a thought or the response."""
+    rules, calls = parts.rules, parts.calls
+    if calls is None and parts.body is None:
+        return None
+
+    def tag(text: str) -> str:
+        return expression(rules, _WRITTEN.tokens, text)
+
+    closed = tag(f"{CLOSE}response{SEPARATOR}")
+    ended = f"({tag(f'{CLOSE}message{SEPARATOR}')})?"
+    if parts.form.must_call:
+        response = f"{closed} {calls} {ended}"
+    else:
+        called = f"({calls})?" if calls is not None else ""
+        response = f"{parts.body or parts.loose()} {closed} {called} {ended}"
+    if not parts.form.in_thought:
+        return response
+    thought = f"{parts.loose()} {tag(THINK_END)}"
+    return f"{thought} {tag(f'{OPEN}response{SEPARATOR}')} {response}"
+
 
 # `sort_keys`: a declaration that a client sends in another order is the same prompt.
 _TEMPLATE = """
@@ -248,6 +274,6 @@ KIMI_K3 = Dialect(
     grammar=_WRITTEN.grammar,
     rendering=Rendering(_tools, _WRITTEN.calls, _results),
     fits=_fits,
-    headers=_WRITTEN.header,
+    compose=_compose,
     template=_TEMPLATE,
 )

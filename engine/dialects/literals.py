@@ -34,6 +34,8 @@ _ESCAPE = regex.compile(
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "a": "\a", "0": "\0"}
 _HALF = regex.compile("[\ud800-\udfff]")  # two of them may be one character
 _KEPT = "\\'\"/"
+# Longer quotes and shorter ones, told apart by what follows.
+_QUOTE = r"'''|\"\"\"|''(?=[^'])|\"\"(?=[^\"])|'(?=[^'])|\"(?=[^\"])|(?=[^'\"])"
 # What a literal holds up to its quote; a triple quote may have single ones in it.
 _INSIDE = {
     "'": regex.compile(r"(?:[^'\\]|\\.)*+", regex.DOTALL),
@@ -103,7 +105,7 @@ class Literals:
 
     def word(self, shape: Shape) -> Steps[object]:
         """Read a value that is neither quoted nor bracketed."""
-        found = yield from self.reader.expect(r"([^\s,:()\[\]{}]+)(?=[\s,)\]}])", Channel.CALL)
+        found = yield from self.reader.expect(r"([^\s,:()\[\]{}]+)(?=[\s,:)\]}])", Channel.CALL)
         return constant(found[1])
 
     def value(self, shape: Shape, depth: int = 0) -> Steps[object]:
@@ -162,7 +164,7 @@ def constant(word: str) -> object:
 
 def quoted(reader: Reader, marks: Marks) -> Steps[str | None]:
     """Read the string literal that begins here, if one does: JSON's or Python's."""
-    found = yield from reader.match(r"'''|\"\"\"|''|\"\"|'|\"|(?=[^'\"])")
+    found = yield from reader.match(_QUOTE)
     if found is None or not found[0]:
         return None
     quote = found[0][0] if len(found[0]) == 2 else found[0]

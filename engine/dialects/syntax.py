@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import regex
 
 from engine.conversation import Tool, ToolCall
+from engine.dialects import tagged_rules
 from engine.dialects.json_text import dumps
 from engine.dialects.tagged import arguments_of
 from engine.grammar.rules import Rules
@@ -106,11 +107,6 @@ class ElementCalls:
         texts = (self._call(call, index) for index, call in enumerate(calls, 1))
         return self.section + self.gap.join(texts) + self.section_end
 
-    def header(self, name: str) -> str:
-        """The text that begins the first call, up to its name."""
-        call = self.call.partition("{index}")[0]
-        return self.section + call.replace("{name}", self.spelt(name))
-
     def _call(self, call: ToolCall, index: int) -> str:
         tag = self.call.replace("{index}", str(index)).replace("{name}", self.spelt(call.name))
         given = _members(call)
@@ -135,7 +131,15 @@ class ElementCalls:
             calls.append(self._call_rule(rules, rules.name(), self._free(rules)))
         call = rules.rule(" | ".join(calls))
         several = rules.repeated(call, self._tag(rules, self.gap))
-        return f"{self._tag(rules, self.section)} {several} {self._tag(rules, self.section_end)}"
+        return f"{self._opened(rules)} {several} {self._tag(rules, self.section_end)}"
+
+    def _opened(self, rules: Rules) -> str:
+        """The tag of a section; free text may end in what stands before its token."""
+        token = self.tokens[0]
+        before, _, after = self.section.partition(token)
+        if not before or token not in rules.tokens:
+            return self._tag(rules, self.section)
+        return f"({self._tag(rules, before)})? {self._tag(rules, token + after)}"
 
     def _call_rule(self, rules: Rules, name: str, body: str) -> str:
         tag = self._tag(rules, self.call, name=name, index=rules.regex("[0-9]{1,4}"))
@@ -146,9 +150,9 @@ class ElementCalls:
         gap = self._tag(rules, self.gap)
         if tool.format is not None:
             tag = self._tag(rules, self.argument, key='"input"', kind=f'"{self.string_kind}"')
-            return rules.rule(
-                f"{tag} {rules.custom(tool)} {self._tag(rules, self.argument_end)} {gap}"
-            )
+            end, rest = self._end_of_string()
+            text = tagged_rules.custom(rules, tool, end)
+            return rules.rule(f"{tag} {text} {self._tag(rules, rest)} {gap}")
         if not rules.enforces(tool):
             return self._free(rules)
         parts = []
@@ -168,15 +172,19 @@ class ElementCalls:
         options = []
         if strings is not None:
             tag = self._tag(rules, self.argument, key=key, kind=f'"{self.string_kind}"')
-            token = next(token for token in self.tokens if token in self.argument_end)
-            before, _, after = self.argument_end.partition(token)
-            value = rules.bare(strings, before + token)
-            options.append(f"{tag} {value} {self._tag(rules, after)}")
+            end, rest = self._end_of_string()
+            options.append(f"{tag} {rules.bare(strings, end)} {self._tag(rules, rest)}")
         if others is not None:
             tag = self._tag(rules, self.argument, key=key, kind=rules.regex(self.json_kinds))
             value = rules.value(others)
             options.append(f"{tag} {value} {self._tag(rules, self.argument_end)}")
         return rules.rule(" | ".join(options))
+
+    def _end_of_string(self) -> tuple[str, str]:
+        """The end tag up to its first token, which ends the text, and the rest of it."""
+        token = next(token for token in self.tokens if token in self.argument_end)
+        before, _, after = self.argument_end.partition(token)
+        return before + token, after
 
     def _tag(self, rules: Rules, tag: str, **parts: str) -> str:
         return expression(rules, self.tokens, tag, **parts)

@@ -69,6 +69,12 @@ class Controls:
     number: str | None = None
     budget: str | None = None
 
+    @property
+    def efforts(self) -> tuple[Effort, ...]:
+        """The levels that can be asked for, lowest first."""
+        off: tuple[Effort, ...] = ("none",) if self.off is not None else ()
+        return (*off, *(level for level in self.levels if level != "none"))
+
 
 @dataclass(frozen=True, slots=True)
 class Applied:
@@ -162,6 +168,10 @@ class Efforts:
         switches = [kwargs[key] for key in _SWITCHES if isinstance(kwargs.get(key), bool)]
         if switches:
             return True if switches[0] else "none"
+        return self._default(kwargs)
+
+    def _default(self, kwargs: Mapping[str, object]) -> Effort | int | None:
+        """What the server wants of a request that says nothing."""
         if any(key in kwargs for key in (*_LEVEL_KEYS[1:], _BUDGET)):
             return None  # the template's own names, which the template reads
         if self._defaults.thinking is False:

@@ -24,6 +24,10 @@ from engine.events import Channel
 FAMILIES = load_families()
 
 
+# Delimiters that are no tokens in the vocabularies of a family.
+PLAIN = {"magistral": ("<think>", "</think>"), "gemma4": ("<|channel>thought",)}
+
+
 def tail_of(fixture: Fixture) -> str:
     """What the prompt of a recording ends in."""
     if fixture.generation_prompt is not None:
@@ -47,7 +51,8 @@ def tools_of(fixture: Fixture) -> dict[str, Tool]:
 
 def marks_of(dialect: Dialect) -> Marks:
     """As in the family's vocabularies: every spelling is a token, but for those of plain text."""
-    return Marks(dialect.spellings, {text: n for n, text in enumerate(dialect.spellings)})
+    tokens = [text for text in dialect.spellings if text not in PLAIN.get(dialect.name, ())]
+    return Marks(dialect.spellings, {text: n for n, text in enumerate(tokens)})
 
 
 # Ids of delimiters in the families whose recordings hold some as plain text.

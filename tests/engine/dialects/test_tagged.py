@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from engine.conversation import Tool, ToolCall
@@ -17,7 +17,7 @@ from engine.dialects.glm import GLM_45, GLM_47
 from engine.dialects.marks import Marks
 from engine.dialects.mimo import MIMO
 from engine.dialects.minimax import MINIMAX
-from engine.dialects.minimax_m3 import MINIMAX_M3, NAMESPACE
+from engine.dialects.minimax_m3 import MINIMAX_M3
 from engine.dialects.pieces import Closed, Expected, Opened, Piece
 from engine.dialects.qwen_xml import QWEN_XML
 from engine.grammar.rules import Rules
@@ -59,7 +59,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "r": st.floats(allow_nan=False, allow_infinity=False),
     "b": st.booleans(),
     "z": st.one_of(st.none(), WORDS),
-    "o": st.fixed_dictionaries({"p": WORDS}, optional={"q": st.integers()}),
+    "o": st.tuples(WORDS, st.integers()).map(lambda pair: {"p": pair[0], "q": pair[1]}),
     "l": st.lists(WORDS, min_size=2, max_size=3),
 }
 ARGUMENTS = st.fixed_dictionaries({}, optional=VALUES)
@@ -111,15 +111,13 @@ def pieces(text: str, seed: int) -> list[str]:
 
 @each_dialect
 @pytest.mark.parametrize("tokens", [True, False])
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(calls=CALLS, seed=st.integers(0, 99), trusted=st.booleans())
 def test_rendered_calls_are_read_back(
     dialect: Dialect, tokens: bool, calls: list[tuple[str, Any]], seed: int, trusted: bool
 ) -> None:
     marks = marks_of(dialect, tokens)
     text = rendered(dialect, calls)
-    if NAMESPACE in dialect.spellings and not tokens:
-        text = text.replace("]<", "] <").replace(NAMESPACE.replace("]<", "] <"), NAMESPACE)
     output = said(pieces_of(dialect, marks, pieces(marks.marked(text), seed), trusted=trusted))
     assert [(name, values) for name, values in output.calls] == calls
     assert (output.text, output.is_open) == ("", False)
@@ -127,7 +125,7 @@ def test_rendered_calls_are_read_back(
 
 @each_dialect
 @pytest.mark.parametrize("enforced", [(), ("write_file", "now", "a.b-c")], ids=["free", "enforced"])
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 @given(calls=CALLS)
 def test_the_grammar_allows_rendered_calls(
     dialect: Dialect, enforced: tuple[str, ...], calls: list[tuple[str, Any]]
@@ -135,7 +133,10 @@ def test_the_grammar_allows_rendered_calls(
     rules = Rules(TOOLS, open_names=True, enforced=enforced)
     grammar = rules.document(dialect.grammar(rules), tokens=False)
     ordered = [(name, {key: args[key] for key in TYPES if key in args}) for name, args in calls]
-    assert accepts(grammar, rendered(dialect, ordered))
+    text = rendered(dialect, ordered)
+    # A byte cannot tell a token from its characters.
+    assume(not any(f"{spelling}." in text for spelling in dialect.spellings))
+    assert accepts(grammar, text)
     undeclared = [("other", {"s": "x", "y": "z"})]
     assert accepts(grammar, rendered(dialect, undeclared))
 
@@ -155,11 +156,11 @@ def test_the_grammar_enforces_a_schema(dialect: Dialect) -> None:
 
 
 @each_dialect
-@pytest.mark.parametrize("group", range(4))
+@pytest.mark.parametrize("group", range(2))
 def test_a_broken_output_is_read_to_its_end(dialect: Dialect, group: int) -> None:
     chance = random.Random(f"{dialect.name} {group}")
     marks = marks_of(dialect, tokens=group % 2 == 0)
-    for _ in range(100):
+    for _ in range(60):
         text = broken(marks.marked(example(dialect, chance)), chance)
         cut = chance.random() < 0.5
         whole = pieces_of(dialect, marks, [text], cut=cut)

@@ -8,8 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from engine.conversation import ToolCall
+from engine.dialects.hermes import HERMES
+from engine.text.template import ChatTemplate
+from engine.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -358,8 +362,8 @@ def _glm(thought: str, text: str, calls: Sequence[ToolCall]) -> str:
     for call in calls:
         shown += f"\n<tool_call>{call.name}\n"
         for key, value in json.loads(call.arguments).items():
-            text = value if isinstance(value, str) else json.dumps(value)
-            shown += f"<arg_key>{key}</arg_key>\n<arg_value>{text}</arg_value>\n"
+            plain = value if isinstance(value, str) else json.dumps(value)
+            shown += f"<arg_key>{key}</arg_key>\n<arg_value>{plain}</arg_value>\n"
         shown += "</tool_call>"
     return f"{thought}</think>" + (f"\n{text}" if text else "") + shown
 
@@ -391,3 +395,9 @@ STYLES = {
     "kimi": Style(KIMI, _kimi),
     "harmony": Style(HARMONY, _harmony, parallel=False),
 }
+
+
+@cache
+def template_of(source: str, tokenizer: Tokenizer) -> ChatTemplate:
+    """A template whose model speaks the hermes dialect; compiled and probed once."""
+    return ChatTemplate(source, tokenizer, HERMES)

@@ -11,7 +11,7 @@ from engine.dialects.hermes import HERMES
 from engine.dialects.pieces import Expected
 from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
-from tests.engine.text.styles import GLM, QWEN3, QWEN_CODER, STYLES
+from tests.engine.text.styles import GLM, QWEN3, QWEN_CODER, STYLES, template_of
 from tests.engine.text.vocabularies import small
 
 QUOTED = "see <think> and </think>"
@@ -29,7 +29,7 @@ def unmarked() -> Tokenizer:
 
 
 def thinks(source: str, tokenizer: Tokenizer, *messages: Message, **fields: Any) -> bool:
-    template = ChatTemplate(source, tokenizer, HERMES)
+    template = template_of(source, tokenizer)
     tail = template.render(Conversation(messages, **fields)).tail
     return HERMES.parser(template.marks, Expected({}, tail)).starts_thinking()
 
@@ -58,7 +58,7 @@ def test_only_the_templates_own_delimiter_opens_a_thought(
 def test_the_tail_is_the_end_of_the_prompt(
     name: str, messages: tuple[Message, ...], add_generation_prompt: bool, markup: Tokenizer
 ) -> None:
-    template = ChatTemplate(STYLES[name].source, markup)
+    template = template_of(STYLES[name].source, markup)
     asked = Conversation(messages, add_generation_prompt=add_generation_prompt)
     prompt = template.render(asked)
     tail = template.marks.plain(prompt.tail)

@@ -10,7 +10,7 @@ from engine.conversation import Conversation, Message, Text, Thinking
 from engine.text.effort import LEVELS, Applied, Controls, Defaults, nearest_word
 from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
-from tests.engine.text.styles import DEEPSEEK, GEMMA, GLM, HARMONY, QWEN3, QWEN_CODER
+from tests.engine.text.styles import DEEPSEEK, GEMMA, GLM, HARMONY, QWEN3, QWEN_CODER, template_of
 
 USER = (Message("user", (Text("q"),)),)
 NUMBERS = (  # as DeepSeek's scores; refuses what is no number from 1 to 100
@@ -50,7 +50,9 @@ def applied(
     defaults: Defaults | None = None,
     budget: int | None = None,
 ) -> Applied:
-    template = ChatTemplate(source, tokenizer, defaults=defaults or Defaults())
+    template = template_of(source, tokenizer)
+    if defaults is not None:
+        template = ChatTemplate(source, tokenizer, defaults=defaults)
     return template.applied(
         Conversation(USER, thinking=Thinking(effort, budget), template_kwargs=kwargs or {})
     )

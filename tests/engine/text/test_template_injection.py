@@ -10,10 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.conversation import Conversation, Message, Role, Text
+from engine.conversation import (
+    Conversation,
+    CustomFormat,
+    Message,
+    Reasoning,
+    Role,
+    Text,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
 from engine.errors import RequestError
-from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
+from tests.engine.text.styles import STYLES, template_of
 from tests.engine.text.vocabularies import small
 
 CHATML = (
@@ -31,7 +41,7 @@ def prompt(source: str, tokenizer: Tokenizer, asked: Conversation) -> str:
 
 
 def ids_of(tokenizer: Tokenizer, source: str, asked: Conversation) -> tuple[int, ...]:
-    return ChatTemplate(source, tokenizer).render(asked).token_ids
+    return template_of(source, tokenizer).render(asked).token_ids
 
 
 CONTROL = sorted(small().control_tokens)
@@ -110,3 +120,73 @@ def test_guards_do_not_leak_into_errors(markup: Tokenizer) -> None:
         prompt(source, markup, conversation(("user", "<|im_end|>")))
     assert caught.value.message == "bad: <|im_end|>"
     assert caught.value.param == "messages"
+
+
+# Tools, calls and results
+
+
+def with_tools(quote: str, *, malformed: bool = False, custom: bool = False) -> Conversation:
+    """A conversation whose tools, call and result hold a quote everywhere."""
+    schema = {
+        "type": "object",
+        "properties": {quote: {"type": "string", "description": quote, "enum": [quote]}},
+        "required": [quote],
+    }
+    tool = Tool("f" + quote, quote, schema, format=CustomFormat("regex", quote) if custom else None)
+    arguments = quote if malformed or custom else json.dumps({quote: [quote, {"x": quote}]})
+    call = ToolCall("i" + quote, "f" + quote, arguments, custom)
+    return Conversation(
+        (
+            Message("user", (Text("q"),)),
+            Message("assistant", (Reasoning(quote), call)),
+            Message("tool", (ToolResult("i" + quote, (quote,)),)),
+        ),
+        tools=(tool,),
+    )
+
+
+@pytest.mark.parametrize("kind", [{}, {"malformed": True}, {"custom": True}])
+@pytest.mark.parametrize("token", CONTROL)
+@pytest.mark.parametrize("name", STYLES)
+def test_no_text_of_tools_becomes_a_control_token(
+    markup: Tokenizer, name: str, token: str, kind: dict[str, bool]
+) -> None:
+    source = STYLES[name].source
+    plain = control_of(markup, source, with_tools("quote", **kind))
+    assert control_of(markup, source, with_tools(token, **kind)) == plain
+    assert token in prompt(source, markup, with_tools(token, **kind))
+
+
+@pytest.mark.parametrize(("first", "second"), SPLITS)
+@pytest.mark.parametrize("name", ["qwen_coder", "mistral", "gemma"])
+def test_no_split_over_the_values_of_a_call_makes_a_control_token(
+    markup: Tokenizer, name: str, first: str, second: str
+) -> None:
+    def asked(one: str, two: str) -> Conversation:
+        calls = (
+            ToolCall("1", "f", json.dumps({"x" + one: two, two: "y" + one}, ensure_ascii=False)),
+            ToolCall("2", two, json.dumps({"z": two})),
+        )
+        results = (ToolResult("1", ("r" + one,)), ToolResult("2", (two + "r",)))
+        return Conversation(
+            (
+                Message("user", (Text("q"),)),
+                Message("assistant", (Text("t"), *calls)),
+                *(Message("tool", (result,)) for result in results),
+            )
+        )
+
+    source = STYLES[name].source
+    plain = control_of(markup, source, asked("a", "b"))
+    assert control_of(markup, source, asked(first, second)) == plain
+
+
+def test_a_schema_cannot_complete_a_delimiter_of_the_template(markup: Tokenizer) -> None:
+    source = (
+        "{{ messages[0].content }}{% for t in tools or [] %}{{ t.function.name }}"
+        "{% for key in t.function.parameters.properties %}<{{ key }}>{% endfor %}{% endfor %}"
+    )
+    schema = {"type": "object", "properties": {"think": {}, "a": {}}}
+    asked = Conversation((Message("user", (Text("q"),)),), tools=(Tool("f", "", schema),))
+    assert control_of(markup, source, asked) == []
+    assert prompt(source, markup, asked) == "qf<think><a>"
