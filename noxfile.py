@@ -117,7 +117,10 @@ def light_tests(session: nox.Session) -> None:
 @nox.session
 def bars(session: nox.Session) -> None:
     """The full bars of every issue; prints their figures."""
+    session.env |= {"HELIOGRAPH_CUTS": "0", "HELIOGRAPH_MUTATIONS": "10000"}
     environment = Environment(session, "torch", "torch", "generate", "test", "oracle", "bars")
+    if not session.posargs:
+        environment.python("-m", "pytest", "tests/engine/dialects")
     environment.python("-m", "pytest", "conformance/bars", "-m", "bars", "-s", *session.posargs)
 
 

@@ -100,7 +100,7 @@ def _flare(info: ModelInfo) -> dict[str, object]:
         "sampling_defaults": {name: defaults[name] for name in ("seed", *_RANGED)},
         "thinking_token_budget": info.thinking_budget,
         "dialect": info.dialect,
-        "reasoning_efforts": info.efforts,
+        "reasoning_efforts": list(info.efforts),
         "sampling_ranges": {name: _range(info, name) for name in _RANGED},
         **dict.fromkeys(_NO_IMAGES, 0),
         "input_modalities": ["text"],

@@ -183,6 +183,8 @@ def read_stream(response: httpx2.Response, route: str, body: dict[str, Any]) -> 
         for choice in reply.choices.values():
             assert choice.finish, "a choice never finished"
             choice.check_end()
+            if route == "chat":  # one prompt, whose ids come with one of the choices
+                choice.prompt_token_ids = reply.choices[0].prompt_token_ids
         wanted = (body.get("stream_options") or {}).get("include_usage")
         assert (reply.usage is not None) == bool(wanted or body.get("return_token_ids"))
         assert ["flare" in chunk for chunk in reply.chunks].count(True) == 1

@@ -80,7 +80,7 @@ TOOL_FIELDS: tuple[dict[str, Any], ...] = (
     {"json_schema": PICK},
 )
 TOOL_LIMITS: tuple[dict[str, Any], ...] = tuple(
-    {"max_tokens": tokens} for tokens in (1, 7, 16, 31, 47, 64, 150)
+    {"max_tokens": tokens} for tokens in (7, 31, 47, 150)
 )
 TOOL_EXTRAS: tuple[dict[str, Any], ...] = (
     {},

@@ -119,14 +119,12 @@ SYNTAX: dict[str, Callable[[str, str, list[Call]], str]] = {
 
 
 def _replies(family: str) -> Iterator[dict[str, Any]]:
-    """A reply to each scenario; that to a tool's result answers whatever matches nothing else."""
+    """A reply to each scenario, by its last message; a tool's result counts as no text."""
     for scenario in BUILTIN_SCENARIOS:
         said = MODELS[family].ids(SYNTAX[family](*ANSWERS[scenario.id]))
         last = scenario.messages[-1]
-        if last["role"] == "user":
-            yield {"match": f"^{re.escape(str(last['content']))}$", "token_ids": said}
-        else:
-            yield {"token_ids": said}
+        text = str(last["content"]) if last["role"] == "user" else ""
+        yield {"match": f"^{re.escape(text)}$", "token_ids": said}
 
 
 def _judge(report: ProbeReport, scenarios: int) -> None:

@@ -23,8 +23,8 @@ _OBJECT = r"\{\s*\"(?:name|type|id|function|arguments|parameters)\"\s*:"
 class BareCallParser(OutputParser):
     """Calls as JSON objects or as Python: one by one, in lists, or with `;` between them.
 
-    A call counts behind an opener, and where the answer begins. Further down it counts if it has
-    lines of its own at the answer's end and its tool is declared.
+    A call counts behind an opener, and where the answer begins. Further down it counts if its tool
+    is declared and nothing but calls follows.
     """
 
     think_open = None
@@ -70,19 +70,17 @@ class BareCallParser(OutputParser):
         while True:
             yield from self._declared(self._one_or_list(), not self.declared_only)
             yield Closed()
-            if not (yield from self._another()):
+            if not (yield from self._another(rf"{self._bare()}|{call_start(self)}")):
                 break
         yield from self.reader.take(rf"\s*(?:{self.closer()})")
 
     def _bare_calls(self) -> Steps[None]:
         is_start = not self._has_text
-        if not is_start and "\n" not in self._space:
-            raise Malformed
         while True:
             calls = self._declared(self._one_or_list(needs_arguments=True), is_start)
             yield from self._confirmed(calls, is_start)
             yield Closed()
-            if not (yield from self._another()):
+            if not (yield from self._another(self._bare())):
                 return
 
     def _one_or_list(self, *, needs_arguments: bool = False) -> Steps[None]:
@@ -142,10 +140,10 @@ class BareCallParser(OutputParser):
         except Incomplete:
             return True
 
-    def _another(self) -> Steps[bool]:
+    def _another(self, head: str) -> Steps[bool]:
         """Whether one more call follows; consumes what stands between."""
         opener = f"(?:{self.openers()[1]})?"
-        found = yield from self.reader.look(rf"(\s*(?:;\s*)?)({opener})\s*(?:{self._bare()})")
+        found = yield from self.reader.look(rf"(\s*(?:;\s*)?)({opener})\s*(?:{head})")
         if found is None:
             return False
         self.reader.consume(found.end(1), Channel.CALL)

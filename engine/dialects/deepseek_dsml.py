@@ -22,13 +22,13 @@ from collections.abc import Callable, Container, Sequence
 
 import regex
 
-from engine.conversation import Tool, ToolResult
+from engine.conversation import ToolResult
 from engine.dialects.deepseek_templates import V4, V32, V41, Version
 from engine.dialects.dialect import Dialect, Rendering
 from engine.dialects.elements import Argument, ElementParser, Tags
-from engine.dialects.json_text import dumps
 from engine.dialects.pieces import WAIT, Steps
 from engine.dialects.syntax import ElementCalls
+from engine.dialects.tool_text import signatures
 from engine.events import Channel
 
 DSML = "｜DSML｜"
@@ -52,7 +52,7 @@ class DsmlParser(ElementParser):
     @property
     def _stray(self) -> str:
         """End tags that end nothing: the model writes them now and then (vllm#57051)."""
-        return rf"</{self.marks[DSML]}[ \w]{{1,20}}>"
+        return rf"</{self.marks[DSML]}(?: ?parameter| ?invoke|{_SECTION})>"
 
     def tags(self, head: regex.Match[str]) -> Tags:
         return self._tags(self.marks[DSML] if self.marks[DSML] in head[0] else DSML)
@@ -105,7 +105,7 @@ class DsmlParser(ElementParser):
             yield WAIT
 
 
-def _syntax(section: str, call: str, argument: str) -> ElementCalls:
+def _written(section: str, call: str, argument: str) -> ElementCalls:
     return ElementCalls(
         tokens=(DSML,),
         section=f"<{DSML}{section}>\n",
@@ -121,13 +121,6 @@ def _syntax(section: str, call: str, argument: str) -> ElementCalls:
     )
 
 
-def _schemas(tools: Sequence[Tool]) -> str:
-    return "\n".join(
-        dumps({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
-        for tool in tools
-    )
-
-
 def _results_v32(results: Sequence[ToolResult]) -> str:
     texts = ("<result>" + "\n\n".join(result.texts) + "</result>\n" for result in results)
     return "<function_results>\n" + "".join(texts) + "</function_results>"
@@ -139,33 +132,43 @@ def _results_v4(results: Sequence[ToolResult]) -> str:
     )
 
 
-def _dialect(
-    name: str,
-    version: Version,
-    results: Callable[[Sequence[ToolResult]], str],
-    token: str,
-) -> Dialect:
-    """A version. A checkpoint without a template is known by a token that earlier ones lack."""
-    syntax = _syntax(*version.tags)
+def _version_of(template: str, control_tokens: Container[str]) -> str:
+    """Which version a checkpoint is; nothing where it is none of them.
 
-    def fits(template: str, control_tokens: Container[str]) -> bool:
-        section = f"{DSML}{version.tags[0]}"
-        return section in template if template else token in control_tokens
+    Templates that others wrote put the tags together from parts. Without one, it is known by the
+    tokens that earlier versions lack.
+    """
+    if DSML not in (template or control_tokens):
+        return ""
+    if not template:
+        newer = (token for token in _NEWER if token in control_tokens)
+        return _NEWER.get(next(newer, ""), V32.name)
+    if regex.search(r"[｜'\"] invoke\b", template):
+        return V41.name
+    return V32.name if "function_calls" in template else V4.name
 
+
+_NEWER = {"<｜System｜>": V41.name, "<｜latest_reminder｜>": V4.name}
+
+
+def _dialect(version: Version, results: Callable[[Sequence[ToolResult]], str]) -> Dialect:
+    written = _written(*version.tags)
     return Dialect(
-        name=name,
+        name=version.name,
         parser=DsmlParser,
         spellings=("<think>", "</think>", DSML),
-        grammar=syntax.grammar,
+        grammar=written.grammar,
         rendering=Rendering(
-            lambda tools: version.tools.replace("{schemas}", _schemas(tools)), syntax.calls, results
+            lambda tools: version.tools.replace("{schemas}", signatures(tools)),
+            written.calls,
+            results,
         ),
-        fits=fits,
+        fits=lambda template, tokens: _version_of(template, tokens) == version.name,
         opener=DSML,
         template=version.template,
     )
 
 
-DEEPSEEK_V41 = _dialect("deepseek_v41", V41, _results_v4, "<｜System｜>")
-DEEPSEEK_V4 = _dialect("deepseek_v4", V4, _results_v4, "<｜latest_reminder｜>")
-DEEPSEEK_V32 = _dialect("deepseek_v32", V32, _results_v32, DSML)
+DEEPSEEK_V32 = _dialect(V32, _results_v32)
+DEEPSEEK_V4 = _dialect(V4, _results_v4)
+DEEPSEEK_V41 = _dialect(V41, _results_v4)

@@ -195,23 +195,27 @@ class Version:
     stand at `{schemas}`.
     """
 
+    name: str
     tags: tuple[str, str, str]
     tools: str
     template: str
 
 
-def _version(skeleton: str, tools: str, tags: tuple[str, str, str], **parts: str) -> Version:
+def _version(
+    name: str, skeleton: str, tools: str, tags: tuple[str, str, str], **parts: str
+) -> Version:
     """`parts` are what stands in the skeleton at their names."""
-    for name, tag in zip(("{section}", "{call}", "{argument}"), tags, strict=True):
-        tools = tools.replace(name, tag)
+    for place, tag in zip(("{section}", "{call}", "{argument}"), tags, strict=True):
+        tools = tools.replace(place, tag)
     known = dict(zip(("SECTION", "CALL", "ARGUMENT"), tags, strict=True))
     known |= {"TOOLS": json.dumps(tools, ensure_ascii=False), **parts}
-    for name, text in known.items():
-        skeleton = skeleton.replace(f"@{name}@", text)
-    return Version(tags, tools, skeleton)
+    for place, text in known.items():
+        skeleton = skeleton.replace(f"@{place}@", text)
+    return Version(name, tags, tools, skeleton)
 
 
 V32 = _version(
+    "deepseek_v32",
     _V32,
     _TOOLS_V32,
     ("function_calls", "invoke", "parameter"),
@@ -219,6 +223,7 @@ V32 = _version(
     IS_QUESTION="message.role == 'user'",
 )
 V4 = _version(
+    "deepseek_v4",
     _V4,
     _TOOLS_V4,
     ("tool_calls", "invoke", "parameter"),
@@ -231,6 +236,7 @@ V4 = _version(
     IS_QUESTION="message.role in ['user', 'tool']",
 )
 V41 = _version(
+    "deepseek_v41",
     _V4,
     _TOOLS_V4,
     (" calls", " invoke", " parameter"),

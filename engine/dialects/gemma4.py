@@ -8,13 +8,13 @@ best practices" at ai.google.dev.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import regex
 
-from engine.conversation import Tool, ToolCall
+from engine.conversation import JsonValue, Tool, ToolCall
 from engine.dialects.dialect import Dialect, Rendering
 from engine.dialects.json_text import dumps, loads
 from engine.dialects.literals import Literals, Members, quoted
@@ -27,8 +27,9 @@ from engine.dialects.reader import Reader
 from engine.dialects.tool_text import arguments_of, show_results, signatures
 from engine.dialects.values import Shape
 from engine.events import Channel
+from engine.grammar.keywords import ANNOTATIONS
 from engine.grammar.rules import Rules
-from engine.grammar.values import Schema
+from engine.grammar.values import SHARED, Schema
 
 _KEY = r"[^:=,{}\[\]\"'\s\ud800-\udfff](?:[^:=,{}\[\]\ud800-\udfff]*[^:=,{}\[\]\s\ud800-\udfff])?"
 _WORD = r"[^,{}\[\]\s\ud800-\udfff](?:[^,{}\[\]\ud800-\udfff]*[^,{}\[\]\s\ud800-\udfff])?"
@@ -145,12 +146,7 @@ def grammar(rules: Rules, parser: type[Gemma4Parser] = Gemma4Parser) -> str:
     anything = _anything(rules, parser.quote, free_name)
 
     def member(name: str, schema: Schema) -> str:
-        if schema is True:
-            value = anything
-        elif isinstance(schema, dict) and schema.get("type") == "string":
-            value = f"{quote} {rules.bare(schema, parser.quote)}"
-        else:
-            value = rules.value(schema)
+        value = anything if schema is True else _valid(rules, parser.quote, schema)
         return f"{name} {rules.text(':')} {value}"
 
     def call(name: str, tool: Tool | None) -> str:
@@ -170,6 +166,29 @@ def grammar(rules: Rules, parser: type[Gemma4Parser] = Gemma4Parser) -> str:
     body = rules.rule(" | ".join(calls))
     whole = f"{rules.mark(parser.opener)} {rules.text('call:')} {body} {rules.mark(parser.closer)}"
     return rules.repeated(rules.rule(whole), rules.text(""))
+
+
+def _valid(rules: Rules, quote: str, schema: Schema) -> str:
+    """A value under a schema: a string between the delimiters, all else as JSON."""
+    if not isinstance(schema, Mapping):
+        return rules.value(schema)
+    shared = {name: schema[name] for name in SHARED if name in schema}
+    kinds = schema.get("type")
+    branches: list[JsonValue] = [schema]
+    if isinstance(kinds, list):
+        branches = [{**schema, "type": kind} for kind in kinds]
+    elif isinstance(schema.get("anyOf"), list) and schema.keys() <= {
+        "anyOf",
+        *SHARED,
+        *ANNOTATIONS,
+    }:
+        branches = list(cast(list[JsonValue], schema["anyOf"]))
+    texts = [one for one in branches if Shape([one], schema).is_text]
+    if len(texts) != 1 or not isinstance(texts[0], Mapping):
+        return rules.value(schema)
+    text = f"{rules.mark(quote)} {rules.bare({**texts[0], **shared}, quote)}"
+    others = [one for one in branches if one is not texts[0]]
+    return f"({text} | {rules.value({'anyOf': others, **shared})})" if others else text
 
 
 def _anything(rules: Rules, quote: str, name: str, depth: int = 6) -> str:
@@ -217,7 +236,7 @@ def _shown(value: object, quote: str) -> str:
 
 
 def _key(key: str, quote: str) -> str:
-    is_bare = regex.fullmatch(_KEY, key) and quote not in key
+    is_bare = regex.fullmatch(_KEY, key) and "<" not in key  # what could be a delimiter
     return key if is_bare else _shown(key, quote)
 
 

@@ -31,7 +31,7 @@ from engine.grammar.rules import Rules
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 KEY, KEY_END, VALUE, VALUE_END = "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"
-_NAME = r"\n?(?P<name>[A-Za-z_][\w.:/-]*)\s*"
+_NAME = r"\n?(?P<name>\w[\w.:/-]*)\s*"
 _TAG = r"<\ud800-\udfff"  # what tags begin with, as text and as tokens
 _INSIDE, _BARE = rf"[^{_TAG}]", rf"[^\s{_TAG}]"
 

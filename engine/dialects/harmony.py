@@ -26,19 +26,20 @@ from engine.dialects.pieces import (
     Said,
     Steps,
 )
+from engine.dialects.python_call import names
 from engine.dialects.tool_text import show_results, signatures
 from engine.events import Channel
+from engine.grammar.builder import pattern
+from engine.grammar.form import Composition
 from engine.grammar.rules import Rules
 
 START, CHANNEL, MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
 CONSTRAIN, CALL, RETURN, END = "<|constrain|>", "<|call|>", "<|return|>", "<|end|>"
 FUNCTIONS = "functions."
-THOUGHT = f"{CHANNEL}analysis{MESSAGE}"
-ANSWER = f"{CHANNEL}final{MESSAGE}"
-NEXT = f"{END}{START}assistant"
 _STRUCTURE = (START, CHANNEL, MESSAGE, CONSTRAIN, CALL, RETURN, END)
 _LONGEST_TYPE = 64  # characters before `<|message|>` that are a content type, and no text
 _BUILT_IN = regex.compile(r"(?:python|browser)(?:\.\w+)?")  # tools of the model's training
+_TO = r" to=functions\."  # one lexeme, so that text cannot begin like it
 _PEOPLE = ("assistant", "user", "system", "developer", "all")
 # What comes behind a delimiter in a header.
 _WORDS = {
@@ -78,6 +79,10 @@ class HarmonyParser(OutputParser):
                 yield from self._message(header)
             header = Header(header.channel)
 
+    def starts_thinking(self) -> bool:
+        header = self._left_open()
+        return header.is_whole and header.channel == "analysis"
+
     def _left_open(self) -> Header:
         """The header that the prompt began."""
         begun = self.expected.tail.rpartition(self.marks[START])[2]
@@ -97,8 +102,8 @@ class HarmonyParser(OutputParser):
     def _header(self, header: Header) -> Steps[None]:
         """Read up to where the message begins, or to the end of the output."""
         reader = self.reader
-        names = {"start": START, "channel": CHANNEL, "message": MESSAGE, "constrain": CONSTRAIN}
-        parts = [f"(?P<{name}>{self.marks.re(token)})" for name, token in names.items()]
+        tokens = {"start": START, "channel": CHANNEL, "message": MESSAGE, "constrain": CONSTRAIN}
+        parts = [f"(?P<{kind}>{self.marks.re(token)})" for kind, token in tokens.items()]
         parts += [f"(?P<end>{self.marks.re(END, CALL, RETURN)})", rf"\s*{self._recipient()}"]
         while not header.is_whole and not reader.is_over:
             if header.word:
@@ -122,8 +127,8 @@ class HarmonyParser(OutputParser):
     def _recipient(self) -> str:
         """Whom a message is for; what follows shows that the name is whole."""
         before_token = "" if START in self.marks.tokens else "<"
-        inside = rf"[^\s\ud800-\udfff{before_token}]"
-        return rf"to=(?P<to>{inside}+)(?=[\s\ud800-\udfff{before_token}])"
+        name = names(self.expected.tools or (), rf"[^\s\ud800-\udfff{before_token}]+")
+        return rf"to=(?P<to>(?:functions\.)?(?:{name}))(?=[\s\ud800-\udfff{before_token}])"
 
     def _is_message(self, header: Header) -> Steps[bool]:
         """Whether text that has no place in a header is the message; consumes what is not."""
@@ -229,7 +234,7 @@ class HarmonyParser(OutputParser):
 def grammar(rules: Rules) -> str:
     """What follows `<|start|>assistant` for a call: there is one, which ends the turn."""
     kind = f"({rules.text(' ')}? {rules.mark(CONSTRAIN)} {rules.text('json')})?"
-    to, commentary = rules.text(f" to={FUNCTIONS}"), rules.text("commentary")
+    to, commentary = pattern(_TO), rules.text("commentary")
 
     def call(name: str, arguments: str) -> str:
         channel = f"{rules.mark(CHANNEL)} {commentary}"
@@ -242,17 +247,28 @@ def grammar(rules: Rules) -> str:
     return rules.rule(" | ".join(calls))
 
 
-def thoughts(rules: Rules) -> str:
-    """Thoughts and text beside calls, each up to the header of the message behind it."""
-    channel = f"{rules.text('analysis')} | {rules.text('commentary')}"
-    opened = f"{rules.mark(CHANNEL)} ({channel}) {rules.mark(MESSAGE)}"
-    following = f"{rules.mark(START)} {rules.text('assistant')}"
-    return rules.rule(f"({opened} {rules.until(END)} {following})*")
+def _compose(parts: Composition) -> str | None:
+    """Thoughts and text beside calls, then a call or the answer; headers are as documented.
 
-
-def header(name: str) -> str:
-    """What is certain to begin a call of a tool, wherever its header has the recipient."""
-    return f" to={FUNCTIONS}{name}"
+    A message that the prompt began may go on without one.
+    """
+    rules, loose = parts.rules, parts.loose()
+    if parts.calls is None and parts.body is None:
+        return None
+    following = f"{rules.mark(END)} {rules.mark(START)} {rules.text('assistant')}"
+    channels = f"{rules.text('analysis')} | {rules.text('commentary')}"
+    message = f"{rules.mark(CHANNEL)} ({channels}) {rules.mark(MESSAGE)} {loose} {following}"
+    last = [parts.calls] if parts.calls is not None else []
+    if not parts.form.must_call:
+        final = f"{rules.mark(CHANNEL)} {rules.text('final')} {rules.mark(MESSAGE)}"
+        last.append(f"{final} {parts.body or loose}")
+    whole = rules.rule(f"({message})* ({' | '.join(last)})")
+    if parts.form.in_thought:
+        return rules.rule(f"{loose} {following} {whole}")
+    if parts.body is not None or parts.form.must_call:
+        return whole
+    text = rules.terminal(f"{pattern('(?s:.+)')} & ~{pattern(f'{_TO}(?s:.*)')}")
+    return rules.rule(f"{whole} | {text} {loose}")
 
 
 def _tools(tools: Sequence[Tool]) -> str:
@@ -264,7 +280,7 @@ def _tools(tools: Sequence[Tool]) -> str:
 
 def _calls(calls: Sequence[ToolCall]) -> str:
     return f"{CALL}{START}assistant".join(
-        f"{header(call.name)}{CHANNEL}commentary {CONSTRAIN}json{MESSAGE}{call.arguments}"
+        f" to={FUNCTIONS}{call.name}{CHANNEL}commentary {CONSTRAIN}json{MESSAGE}{call.arguments}"
         for call in calls
     )
 
@@ -280,5 +296,5 @@ HARMONY = Dialect(
     grammar=grammar,
     rendering=Rendering(_tools, _calls, show_results),
     fits=_fits,
-    headers=header,
+    compose=_compose,
 )

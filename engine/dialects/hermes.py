@@ -45,7 +45,7 @@ def grammar(rules: Rules) -> str:
         return rules.rule(f"{before} {name} {after} {arguments} {rules.text('}')}")
 
     bodies = [
-        body(rules.text(json.dumps(tool.name)), rules.arguments(tool)) for tool in rules.tools
+        body(rules.text(json.dumps(tool.name, ensure_ascii=False)), rules.arguments(tool)) for tool in rules.tools
     ]
     if rules.open_names:
         bodies.append(body(f'"\\"" {rules.name()} "\\""', rules.arguments(None)))
@@ -79,7 +79,7 @@ def _tools(tools: Sequence[Tool]) -> str:
 
 def _calls(calls: Sequence[ToolCall]) -> str:
     return "\n".join(
-        f'{OPEN}\n{{"name": {json.dumps(call.name)}, "arguments": {call.arguments}}}\n{CLOSE}'
+        f'{OPEN}\n{{"name": {json.dumps(call.name, ensure_ascii=False)}, "arguments": {call.arguments}}}\n{CLOSE}'
         for call in calls
     )
 

@@ -22,7 +22,7 @@ from engine.dialects.json_call import arguments, whole_arguments
 from engine.dialects.parser import OutputParser
 from engine.dialects.pieces import Closed, Opened, Steps
 from engine.dialects.syntax import JsonCalls
-from engine.dialects.tagged import signatures
+from engine.dialects.tool_text import signatures
 from engine.events import Channel
 
 SECTION, SECTION_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"

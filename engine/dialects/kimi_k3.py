@@ -29,7 +29,7 @@ from engine.dialects.elements import Argument, ElementParser, Tags
 from engine.dialects.pieces import Steps
 from engine.dialects.reader import Stop
 from engine.dialects.syntax import ElementCalls, expression
-from engine.dialects.tagged import signatures
+from engine.dialects.tool_text import signatures
 from engine.events import Channel
 from engine.grammar.form import Composition
 

@@ -50,7 +50,7 @@ def grammar(rules: Rules) -> str:
 
 
 def _header(name: str) -> str:
-    return f'{{"name": {json.dumps(name)}, "parameters": '
+    return f'{{"name": {json.dumps(name, ensure_ascii=False)}, "parameters": '
 
 
 def _tools(tools: Sequence[Tool]) -> str:

@@ -28,13 +28,15 @@ from engine.events import Channel
 from engine.grammar.rules import Rules
 
 OPEN, CLOSE = "<minimax:tool_call>", "</minimax:tool_call>"
+_NEVER = r"\n\ud800-\udfff"  # in no name: line breaks and tokens
 _PARAMETER = r"<parameter\s+name="
 _BODY = rf"(?:{_PARAMETER}|</invoke>)"
 
 
 def named(tag: str, group: str, name: str | None = None) -> str:
     """An expression for an opening tag with a name, which may lack its quotes."""
-    forms = [('"', r'[^"\n]+'), ("'", r"[^'\n]+"), ("", r"[^\s<>'\"]+")]
+    forms = [(quote, rf"[^{_NEVER}{quote}]+") for quote in "\"'"]
+    forms.append(("", rf"[^{_NEVER}\s<>'\"]+"))
     names = "|".join(f"{quote}(?P<{group}>{name or any_}){quote}" for quote, any_ in forms)
     return rf"<{tag}\s+name=(?:{names})\s*>"
 

@@ -20,7 +20,7 @@ import regex
 from engine.conversation import Tool, ToolCall
 from engine.dialects import tagged_rules
 from engine.dialects.dialect import Dialect, Rendering
-from engine.dialects.json_text import MOST_NESTED, dumps
+from engine.dialects.json_text import dumps
 from engine.dialects.minimax import named, responses
 from engine.dialects.parser import OutputParser
 from engine.dialects.pieces import Closed, Malformed, Opened, Steps
@@ -36,10 +36,12 @@ from engine.grammar.rules import Rules
 from engine.grammar.values import SHARED, Schema, closed
 
 NAMESPACE = "]<]minimax[>["
-_NAME = r"(?P<name>[^<>/\s][^<>\n]*)"
+_NEVER = r"<>\n\ud800-\udfff"  # in no name: tags, line breaks and tokens
+_NAME = rf"(?P<name>[^{_NEVER}/\s][^{_NEVER}]*)"
 _INVOKE = named("invoke", "tool")
 _CALL = Channel.CALL
 
+_MOST_NESTED = 64
 _MOST_NESTED_FREELY = 6
 _EMPTY = (("array", "[]"), ("object", "{}"))
 
@@ -88,7 +90,7 @@ class MinimaxM3Parser(OutputParser):
 
     def _element(self, key: str, depth: int) -> Steps[Element]:
         """Read an element behind its opening tag, to its end."""
-        if depth > MOST_NESTED:
+        if depth > _MOST_NESTED:
             raise Malformed
         opening, closing = self._tag(f"<{_NAME}>"), self._tag(self._closing(key))
         text, tag = yield from whole(self, self._ends(key, rf"\s*{opening}"))
@@ -131,8 +133,9 @@ def _json(element: Element, shape: Shape) -> str | None:
         is_empty = not element.strip() and "string" not in shape.types
         empty = [text for kind, text in _EMPTY if is_empty and kind in shape.types]
         return empty[0] if empty else shape.json_of(element)
-    items = all(name == "item" for name, _ in element)
-    if items if "array" in shape.types or not shape.types else "object" not in shape.types:
+    containers = shape.types & {"array", "object"}
+    is_items = all(name == "item" for name, _ in element)
+    if containers == {"array"} or (containers != {"object"} and is_items):
         return _array([child for _, child in element], shape.item)
     names = dict.fromkeys(name for name, _ in element)
     members = (

@@ -268,7 +268,10 @@ class OutputParser:
             if stop is not None and found is not None and not found.partial:
                 return stop, found
             if self.reader.ended:
-                self.reader.consume(len(self.reader.text), Channel.MARKUP)
+                is_call = stop is not None and stop.name == "call"
+                rest = Channel.CALL if is_call else Channel.MARKUP
+                if self.reader.consume(len(self.reader.text), rest):
+                    self._space = ""
                 return None
             yield WAIT
 

@@ -15,6 +15,7 @@ line breaks around a value are not part of it. Models leave `<tool_call>` out, a
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import regex
@@ -36,7 +37,8 @@ from engine.events import Channel
 from engine.grammar.rules import Rules
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
-_FUNCTION = r"<function=(?P<name>[^<>\n]+)>"
+_NAME = r"[^<>\n\ud800-\udfff]+"  # without tags and tokens
+_FUNCTION = rf"<function=(?P<name>{_NAME})>"
 _BODY = r"(?:<parameter=|</function>)"
 
 
@@ -54,6 +56,15 @@ class QwenXmlParser(OutputParser):
             return self.marks[OPEN] + "<", rf"{self.marks.re(OPEN)}|{function}"
         return "<", rf"(?:{OPEN}\s*)?{function}"
 
+    def try_call(self, head: regex.Match[str]) -> Steps[bool]:
+        """Masks vouch only for what follows the outer tag."""
+        expected = self.expected
+        if not head[0].startswith(self.marks[OPEN]):
+            self.expected = replace(expected, trusted=False)
+        is_read = yield from super().try_call(head)
+        self.expected = expected
+        return is_read
+
     def call(self, head: regex.Match[str]) -> Steps[None]:
         reader, close = self.reader, self.marks.re(CLOSE)
         outer = rf"(?:(?:{self.marks.re(OPEN)})\s*)?"
@@ -62,7 +73,7 @@ class QwenXmlParser(OutputParser):
         yield Opened(name)
         arguments = TaggedArguments(self, name)
         start = r"(?:\n|(?=[^\n]))" if self.around else ""
-        parameter = rf"<parameter=(?P<key>[^>\n]+)(?:>{start}|\n)"
+        parameter = rf"<parameter=(?P<key>{_NAME})(?:>{start}|\n)"
         step = rf"\s*(?:{parameter}|</function>|(?={close}))"
         while (tag := (yield from reader.expect(step, Channel.CALL)))["key"] is not None:
             key = tag["key"].strip()

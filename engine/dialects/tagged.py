@@ -17,7 +17,6 @@ from engine.dialects.json_text import dumps, is_strict
 from engine.dialects.parser import OutputParser
 from engine.dialects.pieces import WAIT, Arguments, Incomplete, Piece, Steps
 from engine.dialects.reader import Stop
-from engine.dialects.tool_text import signatures as signatures
 from engine.dialects.values import Shape
 from engine.events import Channel
 
@@ -112,7 +111,7 @@ class TaggedArguments:
         """A regular expression for the names of arguments that may still come behind one."""
         names = self.shape.names
         if not names:
-            return r"[^<>\n]+"
+            return r"[^<>\n\ud800-\udfff]+"
         missing = [name for name in names if name not in self._given and name != behind]
         return "|".join(map(regex.escape, missing)) or "(?!)"
 

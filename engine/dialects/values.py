@@ -109,10 +109,12 @@ class Shape:
         if core.lower() in ("null", "none"):
             return None
         if not is_strict(core):
-            return self.list_of([text]) if "array" in self.types else dumps(text)
+            is_element = "array" in self.types and "array" not in self.item.types
+            return self.list_of([text]) if is_element else dumps(text)
         value = json.loads(core)
         if isinstance(value, str) and value != text:
-            return self.json_of(value)
+            inner = self.json_of(value)
+            return inner if inner is None or is_strict(inner) else dumps(text)
         return dumps(text) if value in (math.inf, -math.inf) else core
 
 

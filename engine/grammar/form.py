@@ -154,10 +154,10 @@ def _text_and_thoughts(parts: Composition, heads: str, begun: str) -> str:
     form, rules, loose = parts.form, parts.rules, parts.loose()
     text = parts.loose(but=heads)
     opened, close = form.think_open, form.think_close
-    if close not in form.tokens or close is None:
+    if close is None or not rules.starts_as_token(close):
         return f"{text} {begun}?"
     closed = rules.mark(close)
-    if opened is not None and opened in form.tokens:
+    if opened is not None and rules.starts_as_token(opened):
         thought = f"{rules.mark(opened)} {loose}"
         said = rules.rule(f"{text} ({thought} {closed} {text})* ({begun} | {thought})?")
     else:
@@ -176,7 +176,7 @@ def _after_thought(parts: Composition) -> str:
     if close is None:
         return after
     early = calls if calls is not None and form.has_opener else None
-    if close in form.tokens:
+    if rules.starts_as_token(close):
         ended = f"{rules.mark(close)} {space} {after}"
         thought = f"{parts.loose()} ({f'{ended} | {early}' if early else ended})"
     else:

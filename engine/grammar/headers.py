@@ -96,6 +96,13 @@ class _Unfolding:
         self.rules = rules
         self.end_of = end_of
         self.steps = 0
+        self.bodies: dict[str, _Choice] = {}
+
+    def body(self, name: str) -> _Choice | None:
+        """What a rule consists of; None for what is no plain rule."""
+        if name not in self.bodies and name.startswith("r") and name in self.rules.bodies:
+            self.bodies[name] = _Reader(self.rules.bodies[name]).choice()
+        return self.bodies.get(name)
 
     def run(self, nodes: _Nodes, text: str) -> Iterator[Header]:
         """All headers that begin with `text`, if these nodes follow it."""
@@ -122,9 +129,8 @@ class _Unfolding:
                 if count in "?*+":
                     yield from self.run((node, *more, *rest), text)
             case _Opaque(name):
-                body = self.rules.bodies.get(name) if name.startswith("r") else None
-                if body is not None:
-                    yield from self.run((_Reader(body).choice(), *rest), text)
+                if (body := self.body(name)) is not None:
+                    yield from self.run((body, *rest), text)
                 elif self.rules.is_mark(name):
                     yield Header(text, self.written(nodes), False)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from engine.conversation import Tool
@@ -34,8 +34,20 @@ def output_grammar(form: OutputForm) -> OutputGrammar | None:
     Raises RequestError, with code `invalid_schema` or `invalid_grammar` and the client's field, for
     what cannot be enforced. Call it before admission, as `grammar_of`.
     """
-    if not _is_needed(form):
-        return None
+    return _grammar(_Key(repr(form), form)) if _is_needed(form) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A form as a key: the turns of a conversation bring the same tools again and again."""
+
+    text: str
+    form: OutputForm = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _grammar(key: _Key) -> OutputGrammar | None:
+    form = key.form
     if form.answer is not None:
         grammar_of(form.answer)  # refuses what is wrong with it, in its own name
     enforced = _enforced(form)
@@ -127,10 +139,10 @@ def _blamed(form: OutputForm, enforced: Collection[str], error: str) -> RequestE
 def _trusts_calls(form: OutputForm) -> bool:
     """Text that begins like a call is free where it is not the one token that is not free."""
     if not form.callable or form.compose is not None:
-        return bool(form.callable)
+        return bool(form.callable and form.tokens)
     return form.has_opener or (form.must_call and form.think_close is None)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _error_of(grammar: str) -> str:
     return error_of(grammar)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from engine.grammar.builder import pattern
 from engine.grammar.document import Refused
-from engine.grammar.quoting import is_escaped, one_lexeme, quoted, quoted_text
-from engine.grammar.regexes import Choice, Node, Sequence, parse, single
+from engine.grammar.quoting import is_bounded, is_escaped, one_lexeme, quoted, quoted_text
+from engine.grammar.regexes import Choice, Node, Repeat, Sequence, parse, single
 
 # What `%import common.NAME` means where that holds characters that are escaped
 _COMMON = {
@@ -28,6 +28,7 @@ _COMMON = {
     "SQL_COMMENT": r"--[^\n]*",
     "C_COMMENT": r"/\*[^*]*\*+([^/*][^*]*\*+)*/",
 }
+_WHERE = "cannot be enforced in a call that quotes its text"
 _STRING = r'"(?:\\.|[^"\\\n])*"'
 _TOKEN = re.compile(
     rf"""
@@ -72,7 +73,7 @@ def _tokens(source: str) -> list[tuple[str, str]]:
     while at < len(source):
         match = _TOKEN.match(source, at)
         if match is None:
-            raise Refused(f"{source[at : at + 20]!r} cannot be enforced in a call that quotes text")
+            raise Refused(f"{source[at : at + 20]!r} {_WHERE}")
         kind = str(match.lastgroup)
         if kind == "imports":
             found += _imports(match[0])
@@ -184,10 +185,9 @@ def _written(statement: _Statement, statements: list[_Statement], names: dict[st
             return _ignored(statement, statements, names)
         return " ".join(text for _, text in statement.tokens)
     is_split = statement.name in names
-    if is_split and any(kind == "combined" for kind, _ in statement.tokens):
-        raise Refused(
-            f"'&' or '~' in '{statement.name}' cannot be enforced in a call that quotes text"
-        )
+    is_combined = any(kind == "combined" for kind, _ in statement.tokens)
+    if is_combined and (is_split or any(_has_escapes(*token) for token in statement.tokens)):
+        raise Refused(f"'&' or '~' in '{statement.name}' {_WHERE}")
     keeps = _is_terminal(statement.name) and not is_split
     parts = []
     for kind, text in statement.tokens:
@@ -203,16 +203,29 @@ def _written(statement: _Statement, statements: list[_Statement], names: dict[st
 
 
 def _ignored(statement: _Statement, statements: list[_Statement], names: dict[str, str]) -> str:
-    """What is ignored is a terminal always."""
-    nodes: list[Node] = []
+    """What is ignored is one lexeme; runs of it are several."""
+    bodies: list[tuple[str, str]] = []
     for kind, text in statement.tokens[1:]:
         if kind == "name" and text in names:
-            body = next(known.tokens[2:] for known in statements if known.name == text)
-            if len(body) != 1 or body[0][0] not in ("string", "regex"):
-                raise Refused(f"'%ignore {text}' cannot be enforced in a call that quotes text")
-            nodes.append(_node(*body[0]))
-        elif kind in ("string", "regex"):
-            nodes.append(_node(kind, text))
-        elif (kind, text) != ("sign", "|"):
-            return " ".join(text for _, text in statement.tokens)
-    return f"%ignore {pattern(one_lexeme(Choice(tuple(nodes))))}"
+            bodies += next(known.tokens[2:] for known in statements if known.name == text)
+        else:
+            bodies.append((kind, text))
+    if not any(_has_escapes(*body) for body in bodies):
+        return " ".join(text for _, text in statement.tokens)
+    for at, body in enumerate(bodies):
+        if body[0] not in ("string", "regex") if at % 2 == 0 else body != ("sign", "|"):
+            raise Refused(f"'%ignore' with {body[1]} {_WHERE}")
+    parts = [_lexeme(_node(*body)) for body in bodies[::2]]
+    return f"%ignore {pattern('|'.join(parts))}"
+
+
+def _lexeme(node: Node) -> str:
+    """An expression of one turn of what is ignored."""
+    match node:
+        case Choice((inner,)):
+            return _lexeme(inner)
+        case Repeat(inner, "+" | "*"):
+            return _lexeme(inner)
+        case _ if is_bounded(node) or not is_escaped(node):
+            return one_lexeme(node)
+    raise Refused(f"'%ignore' with a run inside an expression {_WHERE}")

@@ -23,6 +23,17 @@ def is_escaped(node: Node) -> bool:
     return any(char in leaf for leaf in leaves(node) for char in ESCAPED)
 
 
+def is_bounded(node: Node) -> bool:
+    """Whether no part of it can be repeated without end."""
+    match node:
+        case Chars():
+            return True
+        case Sequence(parts) | Choice(parts):
+            return all(map(is_bounded, parts))
+        case Repeat(inner, count):
+            return count not in "*+" and not count.endswith(",}") and is_bounded(inner)
+
+
 def quoted(node: Node) -> str:
     """A Lark expression for the escaped texts; an operator may follow."""
     return pattern(written(node)) if not is_escaped(node) else _rule(node, last=True)

@@ -44,9 +44,27 @@ class Rules(Builder):
         self._enforced = enforced
 
     def mark(self, spelling: str) -> str:
-        """A delimiter: the one token where the vocabulary has it, else its characters."""
-        number = self.tokens.get(spelling)
-        return self.text(spelling) if number is None else self.token(spelling, number)
+        """A delimiter: the one token where the vocabulary has it, else its characters.
+
+        One that is made of several has each of them as its token.
+        """
+        parts = []
+        while spelling:
+            token, at = self._first_token(spelling)
+            parts += [self.text(spelling[:at])] if at else []
+            parts += [self.token(token, self.tokens[token])] if token else []
+            spelling = spelling[at + len(token) :]
+        return parts[0] if len(parts) == 1 else self.rule(" ".join(parts))
+
+    def starts_as_token(self, spelling: str) -> bool:
+        """Whether a delimiter begins with a token, so that no text can be taken for it."""
+        return self._first_token(spelling)[1] == 0
+
+    def _first_token(self, text: str) -> tuple[str, int]:
+        """The first token that a text spells, the longest there, and where; none at its end."""
+        found = [(text.find(spelling), -len(spelling), spelling) for spelling in self.tokens]
+        at, _, token = min((one for one in found if one[0] >= 0), default=(len(text), 0, ""))
+        return token, at
 
     def is_token(self, spelling: str) -> bool:
         """Whether a delimiter is one token."""

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator
 
 from tokenizers import AddedToken
 
-_MARKUP = re.compile(r"<\S.*>|\[\S.*\]", re.DOTALL)
+_MARKUP = re.compile(r"<\S.*>|\[\S.*\]|｜\S.*｜", re.DOTALL)
 
 
 def is_control(token: AddedToken) -> bool:
     """Whether client text must never become this added token.
 
-    Special tokens are, and markup such as `<tool_call>` or `[INST]`, which some vocabularies do not
-    flag. Runs of white space and plain words are vocabulary like any other. A single character
-    steers nothing.
+    Special tokens are, and markup such as `<tool_call>`, `[INST]` or `｜DSML｜`, which some
+    vocabularies do not flag. Runs of white space and plain words are vocabulary like any other. A
+    single character steers nothing.
     """
     content: str = token.content
     if len(content) < 2 or content.isspace():

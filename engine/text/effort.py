@@ -289,7 +289,7 @@ def _levels(
         if _names(source, f"{level}_effort") and render({**on, f"{level}_effort": True}) != plain:
             levels.setdefault(level, {f"{level}_effort": True})
             levels.setdefault("high", {})
-    return levels, number
+    return {level: levels[level] for level in LEVELS if level in levels}, number
 
 
 def _knows_level(

@@ -11,7 +11,7 @@ from itertools import groupby
 from engine.conversation import Conversation, ToolCall, ToolResult
 from engine.dialects.dialect import Rendering
 from engine.text.abilities import Abilities
-from engine.text.arguments import as_json
+from engine.text.arguments import as_json, as_mapping, dumps
 from engine.text.definitions import guarded
 from engine.text.guard import Guard
 from engine.text.turns import Turn, arrange, in_call_order, lower
@@ -77,11 +77,22 @@ def _told(turns: Iterable[Turn], rendering: Rendering) -> Turn:
 def _spoken(turn: Turn, rendering: Rendering, guard: Guard) -> Turn:
     if not turn.calls:
         return turn
-    calls = [
-        replace(call, arguments=guard.text(as_json(call)), custom=False) for call in turn.calls
-    ]
+    calls = [replace(call, arguments=_json(call, guard), custom=False) for call in turn.calls]
     text = "\n".join(filter(None, (turn.content, rendering.calls(calls))))
     return replace(turn, content=text, calls=())
+
+
+def _json(call: ToolCall, guard: Guard) -> str:
+    """Arguments as the text of an object, which a rendering may copy or read.
+
+    Read, they may spell what their escapes hide; so they stay as they were sent only if there is
+    nothing to guard in them.
+    """
+    text, value = as_json(call), as_mapping(call)
+    guarded_value = guard.arguments(value)
+    if guarded_value == value and guard.text(text) == text:
+        return text
+    return dumps(guarded_value, ensure_ascii=False)
 
 
 # Calls and results in the template's own way

@@ -173,9 +173,11 @@ class ChatTemplate:
             yield replace(untold, calls=False)
 
     def _report(self, refusal: RequestError) -> None:
+        """Once, and without the client's text, which templates put into their messages."""
         if not self._reported:
             self._reported = True
-            log.warning("some tools or calls are shown more simply: %s", refusal.message)
+            log.warning("the chat template fails with some tools or calls: shown more simply")
+            log.debug("the chat template said: %s", refusal.message)
 
     def _protection(self, conversation: Conversation) -> Protection:
         texts = [*_texts(conversation), *strings(conversation.template_kwargs)]

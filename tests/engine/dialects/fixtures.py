@@ -7,6 +7,7 @@ there the ids tell which delimiters are tokens.
 
 from __future__ import annotations
 
+import os
 import random
 import re
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,6 @@ from engine.dialects.dialect import Dialect
 from engine.dialects.marks import Marks
 from engine.dialects.pieces import Arguments, Closed, Expected, Opened, Piece, Said
 from engine.events import Channel
-
 
 FAMILIES = load_families()
 
@@ -117,11 +117,18 @@ def result_of(pieces: Sequence[Piece]) -> ParseResult:
     )
 
 
+CUTS = int(os.environ.get("HELIOGRAPH_CUTS", "24"))
+"""How many places a recording is cut in two at; 0 is every one."""
+
+
 def splits(text: str) -> Iterator[list[str]]:
-    """Every cut in two, single characters, and a few random ones."""
+    """Cut in two at many places, single characters, and a few random ones."""
     yield [text]
     yield list(text)
-    yield from ([text[:at], text[at:]] for at in range(1, len(text)))
+    places: Sequence[int] = range(1, len(text))
+    if 0 < CUTS < len(places):
+        places = random.Random(len(text)).sample(places, CUTS)
+    yield from ([text[:at], text[at:]] for at in places)
     for seed in range(3):
         chance = random.Random(seed)
         parts, at = [], 0

@@ -51,8 +51,8 @@ def test_json_in_prose_is_no_call(text: str) -> None:
     assert (output.text, output.calls, output.is_open) == (text, [], False)
 
 
-@pytest.mark.parametrize("text", ["", "I will look.\n", "I will look.\n\n"])
-def test_a_call_may_have_lines_of_its_own_at_the_end(text: str) -> None:
+@pytest.mark.parametrize("text", ["", "I will look.\n\n", "I will look: "])
+def test_a_declared_call_may_end_the_answer(text: str) -> None:
     output = read(LLAMA_JSON, text + WEATHER, *TOOLS)
     assert output.calls == [("get_weather", {"city": "Oslo"})]
     assert output.text == text.rstrip()
@@ -108,7 +108,8 @@ def test_without_tools_there_are_no_calls() -> None:
 
 
 def test_a_call_that_a_limit_cuts_stays_open() -> None:
-    output = read(LLAMA_JSON, '{"name": "get_weather", "parameters": {"city": "Os', *TOOLS, cut=True)
+    text = '{"name": "get_weather", "parameters": {"city": "Os'
+    output = read(LLAMA_JSON, text, *TOOLS, cut=True)
     assert (output.is_open, output.arguments, output.text) == (True, '{"city": "Os', "")
 
 
@@ -199,7 +200,8 @@ def test_values_of_python(literal: str, value: object) -> None:
         "[f(a=1e999)]",
         "[f(1)]",
         "Write:\n[other(a=1)]",
-        "In text [f(a=1)]",
+        "In text [f(a=1)] is a call.",
+        "In text [other(a=1)]",
         "[f(a=" + "[" * 500,
     ],
 )

@@ -81,9 +81,12 @@ def test_a_broken_element_makes_its_call_text() -> None:
     assert "<o>x" in output.text
 
 
-def test_deep_nesting_is_text() -> None:
-    written = section('<invoke name="f">' + "<a>" * 400)
-    assert read(MINIMAX_M3, written[:4000], tool("f")).calls == []
+def test_deep_nesting() -> None:
+    def written(depth: int) -> str:
+        return section(f'<invoke name="f">{"<a>" * depth}x{"</a>" * depth}</invoke>\n')
+
+    assert len(read(MINIMAX_M3, written(60), tool("f"), tokens=True).calls) == 1
+    assert read(MINIMAX_M3, written(70), tool("f")).calls == []
 
 
 def test_the_input_of_a_custom_tool_is_text() -> None:

@@ -40,6 +40,10 @@ SEED = 20261129
 # What is markup between the delimiters of a family: a header, with whatever is its content type;
 # the name of a channel, as far as it came.
 JOINED = {
+    **dict.fromkeys(
+        ("deepseek_v32", "deepseek_v4", "deepseek_v41"), r"[</> ]*([a-z_]* ?calls|[a-z]*)[</>\s]*"
+    ),
+    "kimi_k3": r"([a-z]*|message[\w =\"]*)",
     "harmony": r"(assistant|analysis|commentary|final|to=\S+|\s)*.{0,64}",
     "gemma4": r"t?h?o?u?g?h?t?",
 }
@@ -239,14 +243,20 @@ def _check_text(mutation: Mutation, reading: Reading) -> None:
         stands = mutation.marks.plain("".join(_spans_of(mutation, reading, channel)))
         assert _dense(said) == _dense(stands), f"{channel}: {said!r} {stands!r}: {mutation}"
     has_calls = any(isinstance(piece, Opened) for piece in reading.pieces)
-    called = _dense("".join(_spans_of(mutation, reading, Channel.CALL)))
-    delimiters = "".join(mutation.marks.of_token.values())
-    # Where the limit cuts a call off before its name, there is nothing to show of it.
-    is_known = mutation.cut or UNOFFERED.search(mutation.text)
-    lost = called.strip(delimiters)
+    called = _dense("".join(_spans_of(mutation, _without_tail(mutation, reading), Channel.CALL)))
+    lost = called.strip("".join(mutation.marks.of_token.values()))
+    is_known = UNOFFERED.search(mutation.text)
     assert has_calls or is_known or not lost, f"a lost call {called!r}: {mutation}"
     for markup in _spans_of(mutation, reading, Channel.MARKUP):
         assert _is_markup(markup, mutation), f"{markup!r} is lost: {mutation}"
+
+
+def _without_tail(mutation: Mutation, reading: Reading) -> Reading:
+    """Where the limit cuts a call off before its name, there is nothing to show of it."""
+    spans = list(reading.spans)
+    while mutation.cut and spans and spans[-1][1] in (Channel.CALL, Channel.MARKUP):
+        spans.pop()
+    return Reading(reading.pieces, tuple(spans))
 
 
 def _spans_of(mutation: Mutation, reading: Reading, channel: Channel) -> Iterator[str]:

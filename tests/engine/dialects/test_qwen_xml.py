@@ -183,6 +183,15 @@ def test_missing_outer_tags(end: str) -> None:
     assert output.text.split() == ["Now:", "Done."]
 
 
+def test_masks_do_not_vouch_for_a_function_without_its_outer_tag() -> None:
+    known = tool("f", a="string")
+    bare = "<function=f><parameter=a>1</parameter></function>"
+    output = read(QWEN_XML, f"{bare}\n{call('f', a='2')}", known, trusted=True)
+    assert output.calls == [("f", {"a": "1"}), ("f", {"a": "2"})]
+    output = read(QWEN_XML, bare.removesuffix("</function>"), known, trusted=True)
+    assert (output.text, output.is_open) == (bare.removesuffix("</function>"), False)
+
+
 def test_two_functions_in_one_call() -> None:
     function = "<function=f>\n<parameter=a>\n{}\n</parameter>\n</function>\n"
     written = f"<tool_call>\n{function.format(1)}{function.format(2)}</tool_call>"

@@ -63,7 +63,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "l": st.lists(WORDS, min_size=2, max_size=3),
 }
 ARGUMENTS = st.fixed_dictionaries({}, optional=VALUES)
-CALLS = st.lists(
+CALLS: st.SearchStrategy[list[tuple[str, Any]]] = st.lists(
     st.one_of(
         st.tuples(st.sampled_from(["write_file", "a.b-c"]), ARGUMENTS),
         st.tuples(st.just("now"), st.just({})),
@@ -201,5 +201,6 @@ def check(output: Output, pieces: Sequence[Piece], cut: bool) -> None:
     assert turns[1::2] == [Closed] * len(turns[1::2])
     assert cut or not output.is_open
     assert all(isinstance(values, dict) for _, values in output.calls)
-    output.text.encode()
-    output.thought.encode()
+    for text in (output.text, output.thought, output.arguments):
+        text.encode()  # no character that stands for a token
+    json.dumps(output.calls, ensure_ascii=False).encode()

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engine.conversation import Tool
+from engine.dialects.json_text import is_strict
 from engine.dialects.values import Shape
 
 NOTHING = object()
@@ -118,3 +122,51 @@ def test_elements_of_an_array_that_stand_alone() -> None:
         Tool("f", parameters={"properties": {"x": {"type": "array", "items": {"type": "string"}}}})
     )
     assert shape.member("x").list_of(["1", "b"]) == '["1", "b"]'
+
+
+KINDS = ("string", "integer", "number", "boolean", "null", "object", "array", "odd", None, 5)
+REFERENCES = st.sampled_from(["#", "#/$defs/a", "#/properties/x", "elsewhere", 5])
+SCHEMAS: st.SearchStrategy[Any] = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "type": st.one_of(st.sampled_from(KINDS), st.lists(st.sampled_from(KINDS))),
+                "enum": st.lists(st.one_of(st.none(), st.booleans(), st.floats(), st.text())),
+                "const": st.one_of(st.none(), st.integers()),
+                "$ref": REFERENCES,
+            },
+        ),
+    ),
+    lambda inner: st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.sampled_from(KINDS),
+            "anyOf": st.lists(inner, max_size=3),
+            "oneOf": inner,
+            "items": inner,
+            "properties": st.dictionaries(st.sampled_from("xy"), inner),
+            "additionalProperties": inner,
+        },
+    ),
+    max_leaves=6,
+)
+TEXTS = st.one_of(
+    st.text(alphabet="0123456789.eE+-\"'{}[],: truefalsnNT\\\n", max_size=25),
+    st.sampled_from(
+        ["", "null", "NaN", "[1e999]", '"\\ud800"', "[" * 3000, "9" * 5000, "-" * 3000, "1e9999999"]
+    ),
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(SCHEMAS, SCHEMAS, TEXTS)
+def test_any_text_under_any_schema_is_json_or_nothing(x: Any, a: Any, text: str) -> None:
+    parameters = {"type": "object", "properties": {"x": x}, "$defs": {"a": a}}
+    shape = Shape.of(Tool("f", parameters=parameters))
+    for part in (shape, shape.member("x"), shape.member("x").item, shape.member("x").member("y")):
+        found = part.json_of(text)
+        assert found is None or is_strict(found)
+        assert is_strict(part.list_of([text]))

@@ -45,21 +45,28 @@ def accepts(grammar: str, text: str) -> bool:
     return matcher.is_accepting()
 
 
-def walk(grammar: str, seed: int, budget: int = 120) -> str:
+def walk(grammar: str, seed: int, budget: int = 120, ending: str = "") -> str:
     """A random text that the grammar allows; past the budget, it closes what is open.
+
+    `ending` is what closes free text that does not end with a quote.
 
     Raises AssertionError when it comes to no end or gets stuck.
     """
     choose = random.Random(seed)
     matcher = LLMatcher(byte_vocabulary(), grammar, log_level=0)
-    text, quotes = bytearray(), 0
+    text, quotes, planned = bytearray(), 0, b""
     while len(text) < 20 * budget:
         mask = matcher.compute_bitmask()
         assert not matcher.is_error(), matcher.get_error()
         allowed = [byte for byte in range(256) if _allows(mask, byte)]
         if _allows(mask, _END) and (not allowed or len(text) > budget or choose.random() < 0.5):
             return text.decode()
-        byte = _pick(allowed, choose, len(text) > budget, quotes % 2 == 1)
+        if len(text) > budget and (not planned or planned[0] not in allowed):
+            planned = ending.encode()
+        if planned and planned[0] in allowed:
+            byte, planned = planned[0], planned[1:]
+        else:
+            byte = _pick(allowed, choose, len(text) > budget, quotes % 2 == 1)
         assert matcher.consume_token(byte)
         quotes += byte == ord('"') and (len(text) - len(text.rstrip(b"\\"))) % 2 == 0
         text.append(byte)

@@ -24,7 +24,7 @@ from tests.engine.text.vocabularies import byte_level_core
 
 END, OTHER = "<|im_end|>", "<|other|>"
 _WIDE = 100  # more allowed tokens than any delimiter, name or number leaves
-_CLOSERS = ("}", "]", ")", "/", ">", '"', "<", "\n", ":", ",")
+_CLOSERS = ("</", "/", "}", "]", ")", ">", '"', "<", "\n", ":", ",")
 
 
 class Said_(NamedTuple):
@@ -68,7 +68,8 @@ class Outputs:
         known: dict[str, Any] = {
             "tokens": self.marks.tokens, "tools": tools, "calls": dialect.grammar,
             "opener": dialect.opener, "headers": dialect.headers, "others": (self.other,),
-            "think_open": parser.think_open, "think_close": parser.think_close,
+            "compose": dialect.compose, "think_open": parser.think_open,
+            "think_close": parser.think_close,
         }  # fmt: skip
         return OutputForm(**(known | changes))
 
@@ -77,7 +78,9 @@ class Outputs:
         return self.tokenizer.encode_rendered(text)
 
     def matcher(self, grammar: str) -> Matcher:
-        matcher = Matcher(LLMatcher(self._built, grammar, log_level=0, limits=LIMITS), self.vocabulary)
+        matcher = Matcher(
+            LLMatcher(self._built, grammar, log_level=0, limits=LIMITS), self.vocabulary
+        )
         assert matcher.error is None
         return matcher
 
@@ -85,7 +88,9 @@ class Outputs:
         row = allocate(1, self.vocabulary)[0]
         matcher.fill(row)
         assert matcher.error is None, matcher.error
-        return {token for token in range(self.vocabulary.size) if row[token >> 5] >> (token & 31) & 1}
+        return {
+            token for token in range(self.vocabulary.size) if row[token >> 5] >> (token & 31) & 1
+        }
 
     def refused_at(self, grammar: str, text: str) -> str | None:
         """What of a text is left where the mask forbids it; None when all is allowed."""
@@ -122,25 +127,29 @@ class Outputs:
             closing = len(ids) > budget
             if self.end in allowed and (closing or len(allowed) == 1 or choose.random() < 0.3):
                 return ids
-            if planned and planned[0] not in allowed:
-                planned = []
             if not planned and len(allowed) > _WIDE and (closing or choose.random() < 0.1):
                 planned = self.ids(choose.choice(endings))
+            if planned and planned[0] not in allowed:
+                planned = []
             token = planned.pop(0) if planned else self._pick(allowed, choose, closing)
-            if token not in allowed:
-                continue
             assert matcher.consume(token)
             ids.append(token)
         raise AssertionError(f"no end: {self.tokenizer.decode(ids)[-300:]!r}")
 
     def _pick(self, allowed: set[int], choose: random.Random, closing: bool) -> int:
         allowed = allowed - {self.end} or allowed
-        closers = [token for char in _CLOSERS for token in self.ids(char) if token in allowed]
+        known = self.tokenizer.all_bytes
+        closers = [known.index(text.encode()) for text in _CLOSERS]
+        closers = [token for token in closers if token in allowed]
+        if closing and closers and len(allowed) <= _WIDE and known[closers[0]] in (b"</", b"/"):
+            return closers[0]
         marks = [token for token in self.marks.of_token if token in allowed]
         if marks and choose.random() < (0.9 if closing else 0.3):
             return choose.choice(marks)
         if closers and len(allowed) <= _WIDE and choose.random() < (0.8 if closing else 0.3):
             return closers[0] if closing else choose.choice(closers)
+        if closing and closers and choose.random() < 0.2:
+            return choose.choice(closers)
         plain = [token for token in self.ids('abz019.-{[" \n') if token in allowed]
         return choose.choice(plain if plain and choose.random() < 0.5 else sorted(allowed))
 

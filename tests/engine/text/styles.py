@@ -5,7 +5,6 @@ The texts are ours. Each has the traits of its family that a history with tools 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +13,7 @@ from engine.conversation import ToolCall
 from engine.dialects.hermes import HERMES
 from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
+from tests.engine.text import written
 
 
 @dataclass(frozen=True)
@@ -25,30 +25,6 @@ class Style:
     parallel: bool = True
     thinks: bool = False
     text_with_calls: bool = True
-
-
-def _hermes(calls: Sequence[ToolCall]) -> str:
-    return "\n".join(
-        f'<tool_call>\n{{"name": "{call.name}", "arguments": {call.arguments}}}\n</tool_call>'
-        for call in calls
-    )
-
-
-def _xml(calls: Sequence[ToolCall]) -> str:
-    shown = []
-    for call in calls:
-        values = json.loads(call.arguments).items()
-        inner = "".join(
-            f"<parameter={key}>\n{value if isinstance(value, str) else json.dumps(value)}\n"
-            "</parameter>\n"
-            for key, value in values
-        )
-        shown.append(f"<tool_call>\n<function={call.name}>\n{inner}</function>\n</tool_call>")
-    return "\n".join(shown)
-
-
-def _lines(*parts: str) -> str:
-    return "\n".join(part for part in parts if part)
 
 
 _TOOL_TURNS = """
@@ -325,75 +301,16 @@ HARMONY = """
 {%- if add_generation_prompt %}{{ '<|start|>assistant' }}{% endif %}"""
 
 
-def _qwen3(thought: str, text: str, calls: Sequence[ToolCall]) -> str:
-    opening = f"<think>\n{thought}\n</think>\n\n" if thought else ""
-    return opening + _lines(text, _hermes(calls)) + "<|im_end|>"
-
-
-def _coder(thought: str, text: str, calls: Sequence[ToolCall]) -> str:
-    return f"{thought}\n</think>\n\n" + _lines(text, _xml(calls)) + "<|im_end|>"
-
-
-def _llama(thought: str, text: str, calls: Sequence[ToolCall]) -> str:
-    if not calls:
-        return text + "<|eot|>"
-    return f'{{"name": "{calls[0].name}", "parameters": {calls[0].arguments}}}<|eot|>'
-
-
-def _mistral(thought: str, text: str, calls: Sequence[ToolCall]) -> str:
-    shown = ", ".join(
-        f'{{"name": "{call.name}", "arguments": {call.arguments}, "id": "{call.id}"}}'
-        for call in calls
-    )
-    return (f"[TOOL_CALLS][{shown}]" if calls else text) + "<|im_end|>"
-
-
-def _gemma(thought: str, text: str, calls: Sequence[ToolCall]) -> str:
-    return _lines(text, _hermes(calls)) + "</turn>"
-
-
-def _deepseek(thought: str, text: str, calls: Sequence[ToolCall]) -> str:
-    shown = "".join(f"<call>function<sep>{c.name}\n{c.arguments}</call>" for c in calls)
-    return (shown or text) + "<|im_end|>"
-
-
-def _glm(thought: str, text: str, calls: Sequence[ToolCall]) -> str:
-    shown = ""
-    for call in calls:
-        shown += f"\n<tool_call>{call.name}\n"
-        for key, value in json.loads(call.arguments).items():
-            plain = value if isinstance(value, str) else json.dumps(value)
-            shown += f"<arg_key>{key}</arg_key>\n<arg_value>{plain}</arg_value>\n"
-        shown += "</tool_call>"
-    return f"{thought}</think>" + (f"\n{text}" if text else "") + shown
-
-
-def _kimi(thought: str, text: str, calls: Sequence[ToolCall]) -> str:
-    shown = "".join(f"<call>{call.id}<args>{call.arguments}</call>" for call in calls)
-    return f"{text}{shown}<im_end>"
-
-
-def _harmony(thought: str, text: str, calls: Sequence[ToolCall]) -> str:
-    if not calls:
-        return f"<|channel|>final<|message|>{text}<|end|>"
-    analysis = thought or text
-    return (
-        (f"<|channel|>analysis<|message|>{analysis}<|end|><|start|>assistant" if analysis else "")
-        + f" to=functions.{calls[0].name}<|channel|>commentary json<|message|>"
-        + f"{calls[0].arguments}<|call|>"
-    )
-
-
 STYLES = {
-    "qwen3": Style(QWEN3, _qwen3, thinks=True),
-    "qwen_coder": Style(QWEN_CODER, _coder, thinks=True),
-    "llama": Style(LLAMA, _llama, parallel=False, text_with_calls=False),
-    "mistral": Style(MISTRAL, _mistral, text_with_calls=False),
-    "gemma": Style(GEMMA, _gemma),
-    "deepseek": Style(DEEPSEEK, _deepseek, text_with_calls=False),
-    "glm": Style(GLM, _glm, thinks=True),
-    "kimi": Style(KIMI, _kimi),
-    "harmony": Style(HARMONY, _harmony, parallel=False),
+    "qwen3": Style(QWEN3, written.qwen3, thinks=True),
+    "qwen_coder": Style(QWEN_CODER, written.coder, thinks=True),
+    "llama": Style(LLAMA, written.llama, parallel=False, text_with_calls=False),
+    "mistral": Style(MISTRAL, written.mistral, text_with_calls=False),
+    "gemma": Style(GEMMA, written.gemma),
+    "deepseek": Style(DEEPSEEK, written.deepseek, text_with_calls=False),
+    "glm": Style(GLM, written.glm, thinks=True),
+    "kimi": Style(KIMI, written.kimi),
+    "harmony": Style(HARMONY, written.harmony, parallel=False),
 }
 
 

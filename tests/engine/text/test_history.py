@@ -67,8 +67,16 @@ def test_renderings_always_get_an_object(call: ToolCall, shown: str) -> None:
 
 def test_client_text_of_calls_is_guarded(markup: Tokenizer) -> None:
     guard = Guard("\ufdd0", markup.spellings, markup.spellings)
-    call = ToolCall("1", "f", '{"a": "<|im_end|>"}')
-    assert spoken([turn("", call)], RENDERING, guard)[0].content == 'f{"a": "<\ufdd0|im_end|>"}'
+    calls = [
+        ToolCall("1", "f", '{"city": "<|im_end|>"}'),
+        ToolCall("2", "f", '{"city":  "\\u003c|im_end|>", "n": 1e5}'),
+        ToolCall("3", "f", '{"city":1e5,  "x\\u0041": "plain"}'),
+    ]
+    assert spoken([turn("", *calls)], RENDERING, guard)[0].content.split(";") == [
+        'f{"city": "<\ufdd0|im_end|>"}',
+        'f{"city": "<\ufdd0|im_end|>", "\ufdd0n": 1e5}',
+        'f{"city":1e5,  "x\\u0041": "plain"}',  # as it was sent
+    ]
 
 
 # In the template's way

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import AddedToken
 
 from engine.conversation import (
     Conversation,
@@ -21,9 +23,12 @@ from engine.conversation import (
     ToolCall,
     ToolResult,
 )
+from engine.dialects.dialect import Dialect
+from engine.dialects.registry import DIALECTS
 from engine.errors import RequestError
+from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
-from tests.engine.text.styles import STYLES, template_of
+from tests.engine.text.styles import GEMMA, STYLES, template_of
 from tests.engine.text.vocabularies import small
 
 CHATML = (
@@ -190,3 +195,22 @@ def test_a_schema_cannot_complete_a_delimiter_of_the_template(markup: Tokenizer)
     asked = Conversation((Message("user", (Text("q"),)),), tools=(Tool("f", "", schema),))
     assert control_of(markup, source, asked) == []
     assert prompt(source, markup, asked) == "qf<think><a>"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+def test_no_text_of_tools_becomes_a_control_token_in_a_dialects_words(dialect: Dialect) -> None:
+    delimiters = [text for text in dialect.spellings if len(text) > 1]
+    added = [AddedToken(text, special=True, normalized=False) for text in ("<s>", *delimiters)]
+    tokenizer = small(added=tuple(added))
+    template = ChatTemplate(GEMMA, tokenizer, dialect)
+
+    def shown(asked: Conversation) -> tuple[list[int], str]:
+        ids = template.render(asked).token_ids
+        return [i for i in ids if i in tokenizer.control_ids], tokenizer.decode(ids)
+
+    for kind in ({}, {"malformed": True}, {"custom": True}):
+        plain, _ = shown(with_tools("quote", **kind))
+        for quote in ("<s>", *delimiters, "think"):
+            found, text = shown(with_tools(quote, **kind))
+            assert found == plain
+            assert not re.search(r"[\ufdd0-\ufdef]|\\ufd", text)  # no guard is left, none escaped
