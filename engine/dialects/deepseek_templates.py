@@ -1,7 +1,7 @@
 """Chat templates of DeepSeek V3.2, V4 and V4.1, whose checkpoints bring code instead of one.
 
-Source of the texts, on which the models are trained: encoding/encoding_dsv32.py, encoding_dsv4.py
-and encoding.py in the repositories of deepseek-ai/DeepSeek-V3.2, -V4-Flash and -V4.1-Flash.
+The format is that of encoding/encoding_dsv32.py, encoding_dsv4.py and encoding.py in the
+repositories of deepseek-ai/DeepSeek-V3.2, -V4-Flash and -V4.1-Flash; the words around it are ours.
 Thoughts of earlier turns go where those drop them: before the last question, in V4 and later only
 without tools. Earlier than V4.1, no place but the first is for instructions.
 """
@@ -12,31 +12,15 @@ import json
 from dataclasses import dataclass
 
 _TOOLS_V32 = """## Tools
-You have access to a set of tools you can use to answer the user's question.
-You can invoke functions by writing a "<｜DSML｜function_calls>" block like the following as part \
-of your reply to the user:
+These functions are there for you. To call some, end your reply with a block like this:
 <｜DSML｜function_calls>
-<｜DSML｜invoke name="$FUNCTION_NAME">
-<｜DSML｜parameter name="$PARAMETER_NAME" string="true|false">$PARAMETER_VALUE</｜DSML｜parameter>
-...
-</｜DSML｜invoke>
-<｜DSML｜invoke name="$FUNCTION_NAME2">
-...
+<｜DSML｜invoke name="a function">
+<｜DSML｜parameter name="a parameter" string="true|false">its value</｜DSML｜parameter>
 </｜DSML｜invoke>
 </｜DSML｜function_calls>
-String and scalar parameters should be specified as is without any escaping or quotes, while lists \
-and objects should use JSON format. The "string" attribute should be set to "true" for string type \
-parameters and "false" for other types (numbers, booleans, arrays, objects).
-If the thinking_mode is enabled, then after function results you should strongly consider \
-outputting a thinking block. Here is an example:
-<｜DSML｜function_calls>
-...
-</｜DSML｜function_calls>
-<function_results>
-...
-</function_results>
-<think>...thinking about results</think>
-Here are the functions available in JSONSchema format:
+A string is written bare, with string="true"; any other value as JSON, with string="false". \
+Results come back in <function_results>; think about them first where you think at all.
+One JSON signature a line:
 <functions>
 {schemas}
 </functions>
@@ -44,42 +28,28 @@ Here are the functions available in JSONSchema format:
 
 _TOOLS_V4 = """## Tools
 
-You have access to a set of tools to help answer the user's question. You can invoke tools by \
-writing a "<｜DSML｜{section}>" block like the following:
+The tools below are there for you. To call some, end your reply with a block like this:
 
 <｜DSML｜{section}>
-<｜DSML｜{call} name="$TOOL_NAME">
-<｜DSML｜{argument} name="$PARAMETER_NAME" string="true|false">$PARAMETER_VALUE</｜DSML｜{argument}>
-...
-</｜DSML｜{call}>
-<｜DSML｜{call} name="$TOOL_NAME2">
-...
+<｜DSML｜{call} name="a tool">
+<｜DSML｜{argument} name="a parameter" string="true|false">its value</｜DSML｜{argument}>
 </｜DSML｜{call}>
 </｜DSML｜{section}>
 
-String parameters should be specified as is and set `string="true"`. For all other types (numbers, \
-booleans, arrays, objects), pass the value in JSON format and set `string="false"`.
+A string is written bare, with `string="true"`; any other value as JSON, with `string="false"`. \
+Where you think, all of the thought comes before </think>, and calls and answer behind it.
 
-If thinking_mode is enabled (triggered by <think>), you MUST output your complete reasoning inside \
-<think>...</think> BEFORE any tool calls or final response.
-
-Otherwise, output directly after </think> with tool calls or final response.
-
-### Available Tool Schemas
+### Their signatures, in JSON
 
 {schemas}
 
-You MUST strictly follow the above defined tool name and parameter schemas to invoke tool calls.
+Names and arguments must be as they say.
 """
 
 _MOST_EFFORT = (
-    "Reasoning Effort: Absolute maximum with no shortcuts permitted.\n"
-    "You MUST be very thorough in your thinking and comprehensively decompose the problem to "
-    "resolve the root cause, rigorously stress-testing your logic against all potential paths, "
-    "edge cases, and adversarial scenarios.\n"
-    "Explicitly write out your entire deliberation process, documenting every intermediate step, "
-    "considered alternative, and rejected hypothesis to ensure absolutely no assumption is left "
-    "unchecked.\n\n"
+    "Reasoning effort: maximum.\n"
+    "Think this through completely: break the problem down, look for the root cause, try every "
+    "case that could go wrong, and write each step, each alternative and why you drop it.\n\n"
 )
 
 # What all have in common: whether the model thinks, the last question, tools and calls.
@@ -240,11 +210,11 @@ V41 = _version(
     _V4,
     _TOOLS_V4,
     (" calls", " invoke", " parameter"),
-    START="""{%- set levels = {'low': 25, 'high': 50, 'xhigh': 75, 'max': 100} %}
+    START="""{%- set levels = {'low': 50, 'high': 75, 'xhigh': 75, 'max': 100} %}
 {%- set effort = reasoning_effort if reasoning_effort is number else levels.get(reasoning_effort) %}
 {%- if thinks or tools or messages[0].role == 'system' %}{{ '<｜System｜>' }}{% endif %}
-{%- if thinks %}{{ 'Reasoning Effort: ' + (effort or 50) | string + ' (range 1-100, the higher the \
-value, the more thorough the reasoning)\\n\\n' }}{% endif %}""",
+{%- if thinks %}
+{{- 'Reasoning effort: ' + (effort or 75) | string + ' of 100\\n\\n' }}{% endif %}""",
     LATER_SYSTEM="{{ '<｜System｜>' }}",
     THOUGHT="(keeps or loop.index0 > last.question)",
     IS_QUESTION="(message.role in ['user', 'tool'] or message.role == 'system' and not loop.first)",

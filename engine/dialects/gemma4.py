@@ -31,8 +31,9 @@ from engine.grammar.keywords import ANNOTATIONS
 from engine.grammar.rules import Rules
 from engine.grammar.values import SHARED, Schema
 
-_KEY = r"[^:=,{}\[\]\"'\s\ud800-\udfff](?:[^:=,{}\[\]\ud800-\udfff]*[^:=,{}\[\]\s\ud800-\udfff])?"
-_WORD = r"[^,{}\[\]\s\ud800-\udfff](?:[^,{}\[\]\ud800-\udfff]*[^,{}\[\]\s\ud800-\udfff])?"
+_OUTSIDE = r",{}\[\]\ud800-\udfff"  # what ends bare text
+_KEY = rf"[^:=\"'\s{_OUTSIDE}](?:[^:={_OUTSIDE}]{{0,200}}[^:=\s{_OUTSIDE}])?"
+_WORD = rf"[^\s{_OUTSIDE}](?:[^{_OUTSIDE}]{{0,4000}}[^\s{_OUTSIDE}])?"
 
 
 class GemmaLiterals(Literals):
@@ -97,7 +98,7 @@ class Gemma4Parser(OutputParser):
     def call(self, head: regex.Match[str]) -> Steps[None]:
         reader = self.reader
         yield from reader.expect(self.marks.re(self.opener))
-        name = names(self.expected.tools or (), r"[^\s:,()\[\]{}\"'\ud800-\udfff]+")
+        name = names(self.expected.tools or (), rf"[^\s:()\"'{_OUTSIDE}]{{1,200}}")
         found = yield from reader.expect(rf"\s*(?:call:\s*)?({name})\s*\{{", Channel.CALL)
         tool = self.tool(found[1])
         yield Opened(found[1])

@@ -127,7 +127,7 @@ class HarmonyParser(OutputParser):
     def _recipient(self) -> str:
         """Whom a message is for; what follows shows that the name is whole."""
         before_token = "" if START in self.marks.tokens else "<"
-        name = names(self.expected.tools or (), rf"[^\s\ud800-\udfff{before_token}]+")
+        name = names(self.expected.tools or (), rf"[^\s\ud800-\udfff{before_token}]{{1,200}}")
         return rf"to=(?P<to>(?:functions\.)?(?:{name}))(?=[\s\ud800-\udfff{before_token}])"
 
     def _is_message(self, header: Header) -> Steps[bool]:
@@ -274,7 +274,7 @@ def _compose(parts: Composition) -> str | None:
 def _tools(tools: Sequence[Tool]) -> str:
     return (
         f"# Tools\n\n## functions\n\n{signatures(tools)}\n\n"
-        "Calls to these tools must go to the commentary channel: 'functions'."
+        "Call these functions on the commentary channel."
     )
 
 

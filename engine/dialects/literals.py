@@ -105,7 +105,7 @@ class Literals:
 
     def word(self, shape: Shape) -> Steps[object]:
         """Read a value that is neither quoted nor bracketed."""
-        found = yield from self.reader.expect(r"([^\s,:()\[\]{}]+)(?=[\s,:)\]}])", Channel.CALL)
+        found = yield from self.reader.expect(r"([^\s,:()\[\]{}]{1,400})(?=[\s,:)\]}])", Channel.CALL)
         return constant(found[1])
 
     def value(self, shape: Shape, depth: int = 0) -> Steps[object]:

@@ -59,7 +59,7 @@ def _tools(tools: Sequence[Tool]) -> str:
         f"{signatures(tools)}\n\n"
         "To call one, answer with nothing but a JSON object of this form:\n"
         '{"name": "<function name>", "parameters": {<its arguments>}}\n'
-        "Several such objects are separated by `; `. Do not use variables."
+        "Several such objects are separated by `; `. Values are literals."
     )
 
 

@@ -53,10 +53,10 @@ class MistralParser(OutputParser):
 
     def _compact(self) -> str:
         """What stands before the arguments of a call; the groups are its name and its id."""
-        name = names(self.expected.tools or (), r"[^\s\[\]{}\"\ud800-\udfff]+")
+        name = names(self.expected.tools or (), r"[^\s\[\]{}\"\ud800-\udfff]{1,200}")
         tokens = (self.marks.re(spelling) for spelling in (ID, ARGS))
         call_id, args = (f"(?:{token})" for token in tokens)
-        given = rf"(?:{call_id}\s*([^\s\[{{\ud800-\udfff]+)\s*)?"
+        given = rf"(?:{call_id}\s*([^\s\[{{\ud800-\udfff]{{1,200}})\s*)?"
         return rf"\s*({name})\s*{given}{args}?\s*(?=\{{)"
 
     def thought(self) -> Steps[None]:

@@ -39,7 +39,7 @@ def names(declared: Iterable[str], free: str) -> str:
 
 def call_start(parser: OutputParser) -> str:
     """An expression for what begins a call; its first group is the name."""
-    name = names(parser.expected.tools or (), r"[^\W\d][\w.-]*")
+    name = names(parser.expected.tools or (), r"[^\W\d][\w.-]{0,200}")
     return rf"({name})\s*\("
 
 
@@ -58,7 +58,7 @@ def python_call(parser: OutputParser) -> Steps[None]:
     is_first = True
     while not (yield from literals.is_closed(")", is_first)):
         is_first = False
-        found = yield from reader.expect(r"([^\W\d]\w*)\s*=\s*(?=\S)|\*\*\s*(?=\{)", Channel.CALL)
+        found = yield from reader.expect(r"([^\W\d]\w{0,200})\s*=\s*(?=\S)|\*\*\s*(?=\{)", Channel.CALL)
         if found[1] is not None:
             yield from members.name(found[1])
             yield from members.value((yield from literals.value(shape.member(found[1]))))

@@ -55,7 +55,7 @@ ARGUMENTS = [
 
 # Families that write strings beside other types, or lists of elements, in another way than JSON,
 # and whose grammar has JSON there where a schema is enforced
-OTHERWISE = {"gemma4": (1, 2), "functiongemma": (1, 2), "minimax_m3": (1,)}
+OTHERWISE = {"gemma4": (1,), "functiongemma": (1,), "minimax_m3": (1,)}
 
 
 def is_valid(name: str, arguments: str) -> bool:

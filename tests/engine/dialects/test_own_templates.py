@@ -136,13 +136,10 @@ def test_efforts() -> None:
     plain = f"{USER}Q{ASSISTANT}<think>"
     assert rendered(DEEPSEEK_V4, question, thinking=True, reasoning_effort="high") == plain
     most = rendered(DEEPSEEK_V4, question, thinking=True, reasoning_effort="max")
-    assert most.startswith("Reasoning Effort: Absolute maximum") and most.endswith(plain)
-    for effort, number in (("low", 25), ("high", 50), ("max", 100), (7, 7), (None, 50)):
+    assert most.startswith("Reasoning effort: maximum") and most.endswith(plain)
+    for effort, number in (("low", 50), ("high", 75), ("max", 100), (7, 7), (None, 75)):
         told = rendered(DEEPSEEK_V41, question, thinking=True, reasoning_effort=effort)
-        assert told == (
-            f"<｜System｜>Reasoning Effort: {number} (range 1-100, the higher the value, "
-            f"the more thorough the reasoning)\n\n{plain}"
-        )
+        assert told == f"<｜System｜>Reasoning effort: {number} of 100\n\n{plain}"
     assert rendered(DEEPSEEK_V41, question, thinking=False, reasoning_effort="max") == (
         f"{USER}Q{ASSISTANT}</think>"
     )

@@ -182,13 +182,13 @@ def test_a_thought_that_the_prompt_has_opened_is_kept(outputs: Outputs) -> None:
 
 
 def test_a_token_ends_a_thought_whose_own_end_is_text() -> None:
-    known = {"think_open": "[T]", "think_close": "[/T]"}
+    known: dict[str, Any] = {"think_open": "[T]", "think_close": "[/T]"}
     grammar = text_of(TOKENS, choice=REQUIRED, in_thought=True, **known)
     check(TOKENS, grammar, [f"so[/T] {call()}", f"a[/T{call()}"], ["so[/T]", f"a[/T]b{call()}"])
 
 
 def test_a_model_that_does_not_think_calls_at_once() -> None:
-    known = {"think_open": None, "think_close": None}
+    known: dict[str, Any] = {"think_open": None, "think_close": None}
     grammar = text_of(TOKENS, choice=REQUIRED, **known)
     check(TOKENS, grammar, [call()], [f"<think>a</think>{call()}"])
     assert not TOKENS.accepts(text_of(TOKENS, **known), "<think>a</think>")
@@ -307,8 +307,7 @@ def test_a_required_call_always_comes_and_is_read_whole(outputs: Outputs, number
     assert not said.is_open
     assert not said.text.strip()
     for name, arguments in said.calls:
-        parameters = {"add": ADD, "look_up": LOOSE}[name].parameters
-        checked = parameters if name == "add" else {"type": "object"}
+        checked = dict(ADD.parameters) if name == "add" else {"type": "object"}
         assert jsonschema_rs.is_valid(checked, finite(json.loads(arguments)))
 
 

@@ -20,8 +20,13 @@ TEXT: dict[str, Any] = {"type": "string"}
 CLOSE = "\n</p>\n"
 
 
-def tool(name: str = "add", **parameters: Any) -> Tool:
-    return Tool(name, parameters={"type": "object", **parameters}, strict=True)
+def tool(name: str = "add", parameters: Any = None, **more: Any) -> Tool:
+    return Tool(name, parameters={"type": "object", **(parameters or {}), **more}, strict=True)
+
+
+def bare(schema: Any) -> str:
+    """The grammar of a bare value, its closing text, and something behind it."""
+    return grammar(lambda rules: f'{rules.bare(schema, CLOSE)} "!"')
 
 
 def grammar(build: Callable[[Rules], str], *tools: Tool, **known: Any) -> str:
@@ -142,7 +147,7 @@ def test_several_client_grammars_do_not_mix() -> None:
 def test_parameters_come_one_by_one_with_what_they_refer_to() -> None:
     one = tool(
         properties={"a": {"$ref": "#/$defs/n"}, "b": False, "c": TEXT}, required=["a", "z"],
-        **{"$defs": {"n": INT}, "title": "T", "additionalProperties": False},
+        parameters={"$defs": {"n": INT}, "title": "T", "additionalProperties": False},
     )  # fmt: skip
     found = Rules([one], enforced={"add"}).parameters(one)
     assert [(name, must) for name, _, must in found] == [
@@ -155,7 +160,7 @@ def test_parameters_come_one_by_one_with_what_they_refer_to() -> None:
 
 @pytest.mark.parametrize("keyword", ["patternProperties", "anyOf", "minProperties", "$ref"])
 def test_what_says_more_than_names_is_refused_one_by_one(keyword: str) -> None:
-    one = tool(**{keyword: {}})
+    one = tool(parameters={keyword: {}})
     with pytest.raises(Refused, match=re.escape(f"'{keyword}'")):
         Rules([one], enforced={"add"}).parameters(one)
     assert Rules([one]).parameters(one) == []
@@ -203,7 +208,7 @@ BARE: list[tuple[Any, list[str], list[str]]] = [
 
 @pytest.mark.parametrize(("schema", "good", "bad"), BARE, ids=[repr(case[0])[:40] for case in BARE])
 def test_a_bare_value_fits_its_schema(schema: Any, good: list[str], bad: list[str]) -> None:
-    made = grammar(lambda rules: f'{rules.bare(schema, CLOSE)} "!"')
+    made = bare(schema)
     for text in good:
         assert accepts(made, text + CLOSE + "!"), text
     for text in bad:
@@ -212,7 +217,7 @@ def test_a_bare_value_fits_its_schema(schema: Any, good: list[str], bad: list[st
 
 def test_a_bare_value_holds_no_text_that_closes_it() -> None:
     for schema in (True, TEXT, TEXT | {"pattern": "x"}, TEXT | {"minLength": 1}):
-        made = grammar(lambda rules, schema=schema: f'{rules.bare(schema, CLOSE)} "!"')
+        made = bare(schema)
         assert accepts(made, f"x{CLOSE}!")
         assert not accepts(made, f"x{CLOSE}x{CLOSE}!")
 
@@ -258,14 +263,20 @@ def test_random_texts_of_a_format_have_it(name: str) -> None:
         assert validator.is_valid(text), text
 
 
-def test_values_are_json_under_their_schema() -> None:
-    for schema, good, bad in [
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
         (INT, ["1"], ['"a"']), (True, ["1", '"a"', "{}"], ["x"]), ({}, ["[1]"], [" 1"]),
         (TEXT | {"minLength": 2}, ['"ab"'], ['"a"']),
         ({"$ref": "#/$defs/a", "$defs": {"a": INT}}, ["3"], ["x"]),
-    ]:  # fmt: skip
-        made = grammar(lambda rules, schema=schema: f'"v=" {rules.value(schema)}')
-        assert all(accepts(made, f"v={text}") for text in good)
-        assert not any(accepts(made, f"v={text}") for text in bad)
+    ],
+)  # fmt: skip
+def test_values_are_json_under_their_schema(schema: Any, good: list[str], bad: list[str]) -> None:
+    made = grammar(lambda rules: f'"v=" {rules.value(schema)}')
+    assert all(accepts(made, f"v={text}") for text in good)
+    assert not any(accepts(made, f"v={text}") for text in bad)
+
+
+def test_a_value_that_cannot_be_enforced_is_refused() -> None:
     with pytest.raises(Refused):
         Rules([]).value({"uniqueItems": True})
