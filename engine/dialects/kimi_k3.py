@@ -206,13 +206,11 @@ _TEMPLATE = """
 {%- endmacro %}
 {%- if tools %}
 {{- opened('system') + ' type="tool-declare"<|sep|># Tools\\n' }}
-{{- 'Here are the available tools, described in JSONSchema.\\n\\n```json\\n' }}
+{{- 'Their signatures, in JSON:\\n\\n```json\\n' }}
 {{- (tools | tojson(separators=(',', ':'), sort_keys=true)) + '\\n```' + ended() }}
 {%- endif %}
 {%- if thinks %}
-{{- opened('system') + ' type="thinking-effort"<|sep|>`thinking_effort` guides on how much to ' }}
-{{- 'think in your thinking channel (not including the response channel), supported values ' }}
-{{- 'include `low`, `medium`, `high`, and `max`.\\nNow the system is invoked with ' }}
+{{- opened('system') + ' type="thinking-effort"<|sep|>Think before the response, with ' }}
 {{- '`thinking_effort=' + effort + '`.' + ended() }}
 {%- endif %}
 {%- set state = namespace(index=0, calls=[]) %}

@@ -34,6 +34,10 @@ def output_grammar(form: OutputForm) -> OutputGrammar | None:
     Raises RequestError, with code `invalid_schema` or `invalid_grammar` and the client's field, for
     what cannot be enforced. Call it before admission, as `grammar_of`.
     """
+    if form.must_call and not form.callable:
+        raise RequestError(
+            "tool_choice asks for a call of tools that are not declared", "tool_choice"
+        )
     return _grammar(_Key(repr(form), form)) if _is_needed(form) else None
 
 

@@ -189,18 +189,12 @@ def test_k3(thinks: bool) -> None:
     )
     thought = "<|open|>think<|sep|>R<|close|>think<|sep|>" if thinks else ""
     answer = f"{thought}<|open|>response<|sep|>A<|close|>response<|sep|>{calls}"
-    effort = (
-        "`thinking_effort` guides on how much to think in your thinking channel (not including the "
-        "response channel), supported values include `low`, `medium`, `high`, and `max`.\n"
-        "Now the system is invoked with `thinking_effort=max`."
-    )
+    effort = "Think before the response, with `thinking_effort=max`."
     schema = (
         '[{"function":{"description":"d","name":"f","parameters":{"type":"object"}},'
         '"type":"function"}]'
     )
-    declared = (
-        f"# Tools\nHere are the available tools, described in JSONSchema.\n\n```json\n{schema}\n```"
-    )
+    declared = f"# Tools\nTheir signatures, in JSON:\n\n```json\n{schema}\n```"
     told = [message("system", "S"), *ROUND]
     assert rendered(KIMI_K3, told, tools=[TOOL], enable_thinking=thinks) == (
         k3("system", declared, type="tool-declare")

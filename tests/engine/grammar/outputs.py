@@ -77,6 +77,11 @@ class Outputs:
         """A text in which every spelling of a token is the token."""
         return self.tokenizer.encode_rendered(text)
 
+    def spelt(self, token: int) -> list[int]:
+        """The characters of a token, each for itself."""
+        return [byte for char in self.tokenizer.decode([token])
+                for byte in self.tokenizer.encode(char, add_special_tokens=False)]  # fmt: skip
+
     def matcher(self, grammar: str) -> Matcher:
         matcher = Matcher(
             LLMatcher(self._built, grammar, log_level=0, limits=LIMITS), self.vocabulary
