@@ -5,22 +5,12 @@ from __future__ import annotations
 import logging
 from typing import cast, get_args
 
-from engine.conversation import Effort, Thinking
+from engine.conversation import Effort, Thinking, nearest_effort
 from engine.errors import RequestError
 
 log = logging.getLogger("heliograph.api")
 
 _LEVELS = get_args(Effort)
-# Agents send words that nobody defined. What a word contains tells its level; the first line wins.
-_LIKE: tuple[tuple[Effort, tuple[str, ...]], ...] = (
-    ("none", ("none", "off", "disable", "false")),
-    ("max", ("max", "ultra", "highest")),
-    ("minimal", ("min", "lowest")),
-    ("low", ("low", "light")),
-    ("medium", ("med", "moderate", "normal", "standard")),
-    ("xhigh", ("xhigh", "extra", "very")),
-    ("high", ("high", "hard", "deep")),
-)
 
 
 def decode_effort(value: str | int | None, param: str) -> Effort | int | None:
@@ -36,8 +26,7 @@ def decode_effort(value: str | int | None, param: str) -> Effort | int | None:
         return cast(Effort, value)
     if not any(char.isalpha() for char in value):
         raise RequestError(f"{param} must be a word, or a number without quotes", param)
-    word = "".join(char for char in value.lower() if char.isalpha())
-    level = next((level for level, parts in _LIKE if any(part in word for part in parts)), None)
+    level = nearest_effort(value)
     log.info("%s %r counts as %s", param, value, level or "the default")
     return level
 

@@ -5,6 +5,7 @@ Every protocol decodes to these values; templates and dialects render them. All 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -96,6 +97,23 @@ class ToolChoice:
 
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+# Agents send words that nobody defined. What a word holds tells its level; the first line wins.
+_LIKE: tuple[tuple[Effort, str], ...] = (
+    ("none", "none|nothink|off|disable|false"),
+    ("max", "max|ultra|highest"),
+    ("minimal", "min|lowest"),
+    ("low", "low|light|brief|fast"),
+    ("medium", "med|moderate|normal|standard|balanced"),
+    ("xhigh", "xhigh|extra|very"),
+    ("high", "high|hard|deep|heavy"),
+)
+
+
+def nearest_effort(word: str) -> Effort | None:
+    """The level that a word means, if it means one."""
+    letters = "".join(char for char in word.lower() if char.isalpha())
+    return next((level for level, like in _LIKE if re.search(like, letters)), None)
 
 
 @dataclass(frozen=True, slots=True)

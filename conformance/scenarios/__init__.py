@@ -12,11 +12,12 @@ from conformance.scenarios import (
     lifecycle,
     sampling,
     streams,
+    tools,
     wire,
 )
 
 FUNCTIONS: dict[str, Callable[[Any, Any], None]] = {
     function.__name__: function
-    for module in (admission, encodings, engine, lifecycle, sampling, streams, wire)
+    for module in (admission, encodings, engine, lifecycle, sampling, streams, tools, wire)
     for function in module.SCENARIOS
 }

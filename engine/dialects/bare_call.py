@@ -17,7 +17,7 @@ from engine.dialects.pieces import WAIT, Closed, Incomplete, Malformed, Opened, 
 from engine.dialects.python_call import call_start, python_call
 from engine.events import Channel
 
-_OBJECT = r"\{\s*\"(?:name|type|id|function|arguments|parameters)\"\s*:"
+_OBJECT = r"\{\s*+\"(?:name|type|id|function|arguments|parameters)\"\s*+:"
 
 
 class BareCallParser(OutputParser):
@@ -50,7 +50,7 @@ class BareCallParser(OutputParser):
         return starts + "{[", f"{openers}|{self._bare()}"
 
     def _bare(self) -> str:
-        return rf"{_OBJECT}|\[\s*(?:{_OBJECT}|{call_start(self)})"
+        return rf"{_OBJECT}|\[\s*+(?:{_OBJECT}|{call_start(self)})"
 
     def say(self, channel: Channel, end: int) -> Iterator[Piece]:
         for piece in super().say(channel, end):
@@ -64,7 +64,7 @@ class BareCallParser(OutputParser):
             return
         if opener in self.marks.of_token.values():  # never text, whatever follows
             self.reader.pin()
-            if (yield from self.reader.look(rf"\s*(?:[{{\[]|{call_start(self)})")) is None:
+            if (yield from self.reader.look(rf"\s*+(?:[{{\[]|{call_start(self)})")) is None:
                 return
         yield from self.reader.skip_space()
         while True:
@@ -72,7 +72,7 @@ class BareCallParser(OutputParser):
             yield Closed()
             if not (yield from self._another(rf"{self._bare()}|{call_start(self)}")):
                 break
-        yield from self.reader.take(rf"\s*(?:{self.closer()})")
+        yield from self.reader.take(rf"\s*+(?:{self.closer()})")
 
     def _bare_calls(self) -> Steps[None]:
         is_start = not self._has_text
@@ -85,14 +85,14 @@ class BareCallParser(OutputParser):
 
     def _one_or_list(self, *, needs_arguments: bool = False) -> Steps[None]:
         """One call, or a list of them; the end of the last is not said."""
-        is_list = yield from self.reader.take(r"\[\s*(?=\S)", Channel.CALL)
+        is_list = yield from self.reader.take(r"\[\s*+(?=\S)", Channel.CALL)
         yield from self._one(needs_arguments)
         if is_list is None:
             return
-        while (yield from self.reader.take(r"\s*,\s*(?=[^\s\]])", Channel.CALL)) is not None:
+        while (yield from self.reader.take(r"\s*+,\s*+(?=[^\s\]])", Channel.CALL)) is not None:
             yield Closed()
             yield from self._one(needs_arguments)
-        yield from self.reader.expect(r"\s*(?:,\s*)?\]", Channel.CALL)
+        yield from self.reader.expect(r"\s*+(?:,\s*+)?\]", Channel.CALL)
 
     def _one(self, needs_arguments: bool) -> Steps[None]:
         found = yield from self.reader.match(r"\{|(?=[^{])")
@@ -133,17 +133,17 @@ class BareCallParser(OutputParser):
 
     def _is_alone(self, is_start: bool) -> Steps[bool]:
         """Whether the end, another call or, at the start, another line follows."""
-        line = r"[^\S\n]*\n|" if is_start else ""
+        line = r"[^\S\n]*+\n|" if is_start else ""
         others = f"{self.openers()[1]}|{self._bare()}"
         try:
-            return (yield from self.reader.match(rf"{line}\s*(?:;|{others})")) is not None
+            return (yield from self.reader.match(rf"{line}\s*+(?:;|{others})")) is not None
         except Incomplete:
             return True
 
     def _another(self, head: str) -> Steps[bool]:
         """Whether one more call follows; consumes what stands between."""
         opener = f"(?:{self.openers()[1]})?"
-        found = yield from self.reader.look(rf"(\s*(?:;\s*)?)({opener})\s*(?:{head})")
+        found = yield from self.reader.look(rf"(\s*+(?:;\s*+)?)({opener})\s*+(?:{head})")
         if found is None:
             return False
         self.reader.consume(found.end(1), Channel.CALL)

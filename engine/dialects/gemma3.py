@@ -21,7 +21,7 @@ class Gemma3Parser(BareCallParser):
     declared_only: ClassVar[bool] = True
 
     def openers(self) -> tuple[str, str]:
-        return "`", r"```(?:tool_code|tool_call|python|json)[^\S\n]*\n"
+        return "`", r"```(?:tool_code|tool_call|python|json)[^\S\n]*+\n"
 
     def closer(self) -> str:
         return "```"

@@ -68,13 +68,13 @@ class GemmaLiterals(Literals):
     def key(self) -> Steps[str]:
         key = yield from self.string()
         if key is None:
-            found = yield from self.reader.expect(rf"({_KEY})(?=\s*[:=])", Channel.CALL)
+            found = yield from self.reader.expect(rf"({_KEY})(?=\s*+[:=])", Channel.CALL)
             key = found[1]
-        yield from self.reader.expect(r"\s*[:=]\s*(?=\S)", Channel.CALL)
+        yield from self.reader.expect(r"\s*+[:=]\s*+(?=\S)", Channel.CALL)
         return key
 
     def word(self, shape: Shape) -> Steps[object]:
-        found = yield from self.reader.expect(rf"({_WORD})(?=\s*[,}}\]])", Channel.CALL)
+        found = yield from self.reader.expect(rf"({_WORD})(?=\s*+[,}}\]])", Channel.CALL)
         text = found[1]
         if text == "None" and not shape.is_text:
             return None
@@ -92,18 +92,18 @@ class Gemma4Parser(OutputParser):
     quote: ClassVar[str] = '<|"|>'
 
     def call_head(self) -> tuple[str, str]:
-        behind = "" if self.opener in self.marks.tokens else r"(?=\s*call:)"
+        behind = "" if self.opener in self.marks.tokens else r"(?=\s*+call:)"
         return self.marks[self.opener][0], self.marks.re(self.opener) + behind
 
     def call(self, head: regex.Match[str]) -> Steps[None]:
         reader = self.reader
         yield from reader.expect(self.marks.re(self.opener))
         name = names(self.expected.tools or (), rf"[^\s:()\"'{_OUTSIDE}]{{1,200}}")
-        found = yield from reader.expect(rf"\s*(?:call:\s*)?({name})\s*\{{", Channel.CALL)
+        found = yield from reader.expect(rf"\s*+(?:call:\s*+)?({name})\s*+\{{", Channel.CALL)
         tool = self.tool(found[1])
         yield Opened(found[1])
         yield from self._arguments(tool)
-        yield from reader.take(rf"\s*(?:{self.marks.re(self.closer)})")
+        yield from reader.take(rf"\s*+(?:{self.marks.re(self.closer)})")
         yield Closed()
 
     def _arguments(self, tool: Tool | None) -> Steps[None]:

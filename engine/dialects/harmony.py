@@ -43,9 +43,9 @@ _TO = r" to=functions\."  # one lexeme, so that text cannot begin like it
 _PEOPLE = ("assistant", "user", "system", "developer", "all")
 # What comes behind a delimiter in a header.
 _WORDS = {
-    "start": r"\s*(?:assistant|[\w.-]+(?=[^\w.-]))",
-    "channel": r"\s*(?:analysis|commentary|final)",
-    "constrain": r"\s*[\w/.-]+(?=[^\w/.-])",
+    "start": r"\s*+(?:assistant|[\w.-]+(?=[^\w.-]))",
+    "channel": r"\s*+(?:analysis|commentary|final)",
+    "constrain": r"\s*+[\w/.-]+(?=[^\w/.-])",
 }
 
 
@@ -104,7 +104,7 @@ class HarmonyParser(OutputParser):
         reader = self.reader
         tokens = {"start": START, "channel": CHANNEL, "message": MESSAGE, "constrain": CONSTRAIN}
         parts = [f"(?P<{kind}>{self.marks.re(token)})" for kind, token in tokens.items()]
-        parts += [f"(?P<end>{self.marks.re(END, CALL, RETURN)})", rf"\s*{self._recipient()}"]
+        parts += [f"(?P<end>{self.marks.re(END, CALL, RETURN)})", rf"\s*+{self._recipient()}"]
         while not header.is_whole and not reader.is_over:
             if header.word:
                 word = yield from reader.take(_WORDS[header.word])
@@ -141,8 +141,8 @@ class HarmonyParser(OutputParser):
                 is_header = is_short and found[0] == self.marks[MESSAGE]
                 break
             if not is_short or reader.ended:
-                is_header = regex.fullmatch(r"\s*to=\S*", text) is not None or (
-                    reader.cut and regex.fullmatch(r"\s*[\w/.-]*", text) is not None
+                is_header = regex.fullmatch(r"\s*+to=\S*", text) is not None or (
+                    reader.cut and regex.fullmatch(r"\s*+[\w/.-]*", text) is not None
                 )
                 break
             yield WAIT

@@ -44,14 +44,16 @@ def grammar(rules: Rules) -> str:
         before, after = rules.text('{"name": '), rules.text(', "arguments": ')
         return rules.rule(f"{before} {name} {after} {arguments} {rules.text('}')}")
 
-    bodies = [
-        body(rules.text(json.dumps(tool.name, ensure_ascii=False)), rules.arguments(tool)) for tool in rules.tools
-    ]
+    bodies = [body(rules.text(_quoted(tool.name)), rules.arguments(tool)) for tool in rules.tools]
     if rules.open_names:
         bodies.append(body(f'"\\"" {rules.name()} "\\""', rules.arguments(None)))
     line = rules.text("\n")
     call = f"{rules.mark(OPEN)} {line}? ({' | '.join(bodies)}) {line}? {rules.mark(CLOSE)}"
     return rules.repeated(rules.rule(call), f"{line}?")
+
+
+def _quoted(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)
 
 
 def _tools(tools: Sequence[Tool]) -> str:
@@ -79,7 +81,7 @@ def _tools(tools: Sequence[Tool]) -> str:
 
 def _calls(calls: Sequence[ToolCall]) -> str:
     return "\n".join(
-        f'{OPEN}\n{{"name": {json.dumps(call.name, ensure_ascii=False)}, "arguments": {call.arguments}}}\n{CLOSE}'
+        f'{OPEN}\n{{"name": {_quoted(call.name)}, "arguments": {call.arguments}}}\n{CLOSE}'
         for call in calls
     )
 

@@ -22,10 +22,10 @@ def call_object(parser: OutputParser, *, needs_arguments: bool = False) -> Steps
     call_id: str | None = None
     waiting: str | None = None
     is_said = False
-    yield from reader.expect(r"\{\s*(?=\S)", Channel.CALL)
+    yield from reader.expect(r"\{\s*+(?=\S)", Channel.CALL)
     while True:
         key = yield from string(reader, parser.marks)
-        yield from reader.expect(r"\s*:\s*(?=\S)", Channel.CALL)
+        yield from reader.expect(r"\s*+:\s*+(?=\S)", Channel.CALL)
         if key in _ARGUMENTS and name is not None and not is_said:
             yield Opened(name, call_id)
             is_said = True
@@ -37,7 +37,7 @@ def call_object(parser: OutputParser, *, needs_arguments: bool = False) -> Steps
             name, call_id = (text, call_id) if key == "name" else (name, text)
         else:
             yield from value(reader, parser.marks)
-        separator = yield from reader.expect(r"\s*(?:,\s*(?=\")|\})", Channel.CALL)
+        separator = yield from reader.expect(r"\s*+(?:,\s*+(?=\")|\})", Channel.CALL)
         if separator[0].endswith("}"):
             break
     is_complete = is_said or waiting is not None or not needs_arguments

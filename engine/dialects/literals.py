@@ -105,7 +105,8 @@ class Literals:
 
     def word(self, shape: Shape) -> Steps[object]:
         """Read a value that is neither quoted nor bracketed."""
-        found = yield from self.reader.expect(r"([^\s,:()\[\]{}]{1,400})(?=[\s,:)\]}])", Channel.CALL)
+        word = r"([^\s,:()\[\]{}]{1,400})(?=[\s,:)\]}])"
+        found = yield from self.reader.expect(word, Channel.CALL)
         return constant(found[1])
 
     def value(self, shape: Shape, depth: int = 0) -> Steps[object]:
@@ -141,9 +142,9 @@ class Literals:
     def is_closed(self, close: str, is_first: bool) -> Steps[bool]:
         """Consume what closes a list or object, or what comes before its next item."""
         close = regex.escape(close)
-        comma = r"(?=\S)" if is_first else r",\s*(?=\S)"
-        trailing = "" if is_first else r"(?:,\s*)?"
-        found = yield from self.reader.expect(rf"\s*{trailing}({close})|\s*{comma}", Channel.CALL)
+        comma = r"(?=\S)" if is_first else r",\s*+(?=\S)"
+        trailing = "" if is_first else r"(?:,\s*+)?"
+        found = yield from self.reader.expect(rf"\s*+{trailing}({close})|\s*+{comma}", Channel.CALL)
         return found[1] is not None
 
 

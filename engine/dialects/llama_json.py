@@ -29,7 +29,7 @@ class LlamaParser(BareCallParser):
         return starts, "|".join(tags)
 
     def _behind(self, tag: str) -> str:
-        return "" if tag in self.marks.tokens else r"(?=\s*[{\[])"
+        return "" if tag in self.marks.tokens else r"(?=\s*+[{\[])"
 
     def closer(self) -> str:
         return regex.escape(self.marks[END])

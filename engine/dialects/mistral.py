@@ -48,7 +48,7 @@ class MistralParser(OutputParser):
     _in_thought = False
 
     def call_head(self) -> tuple[str, str]:
-        behind = "" if OPEN in self.marks.tokens else rf"(?=\s*\[\s*\{{|{self._compact()})"
+        behind = "" if OPEN in self.marks.tokens else rf"(?=\s*+\[\s*+\{{|{self._compact()})"
         return self.marks[OPEN][0], self.marks.re(OPEN) + behind
 
     def _compact(self) -> str:
@@ -56,8 +56,8 @@ class MistralParser(OutputParser):
         name = names(self.expected.tools or (), r"[^\s\[\]{}\"\ud800-\udfff]{1,200}")
         tokens = (self.marks.re(spelling) for spelling in (ID, ARGS))
         call_id, args = (f"(?:{token})" for token in tokens)
-        given = rf"(?:{call_id}\s*([^\s\[{{\ud800-\udfff]{{1,200}})\s*)?"
-        return rf"\s*({name})\s*{given}{args}?\s*(?=\{{)"
+        given = rf"(?:{call_id}\s*+([^\s\[{{\ud800-\udfff]{{1,200}})\s*+)?"
+        return rf"\s*+({name})\s*+{given}{args}?\s*+(?=\{{)"
 
     def thought(self) -> Steps[None]:
         self._in_thought = True
@@ -69,7 +69,7 @@ class MistralParser(OutputParser):
             yield from self._section()
             return
         held: list[Piece] = []
-        again = rf"\s*(?:{self.marks.re(OPEN)})"
+        again = rf"\s*+(?:{self.marks.re(OPEN)})"
         try:
             while not held or (yield from self.reader.look(again)) is not None:
                 for piece in self._section():
@@ -89,8 +89,8 @@ class MistralParser(OutputParser):
     def _section(self) -> Steps[None]:
         """One call, or a list of them."""
         reader = self.reader
-        yield from reader.expect(rf"\s*(?:{self.marks.re(OPEN)})")
-        if (yield from reader.take(r"\s*\[\s*(?=\{)", Channel.CALL)) is None:
+        yield from reader.expect(rf"\s*+(?:{self.marks.re(OPEN)})")
+        if (yield from reader.take(r"\s*+\[\s*+(?=\{)", Channel.CALL)) is None:
             found = yield from reader.expect(self._compact(), Channel.CALL)
             yield Opened(found[1], found[2])
             yield from arguments(self, found[1])
@@ -99,7 +99,7 @@ class MistralParser(OutputParser):
         while True:
             yield from self._object()
             yield Closed()
-            found = yield from reader.expect(r"\s*(?:,\s*(?=\{)|(?:,\s*)?\])", Channel.CALL)
+            found = yield from reader.expect(r"\s*+(?:,\s*+(?=\{)|(?:,\s*+)?\])", Channel.CALL)
             if found[0].endswith("]"):
                 return
 

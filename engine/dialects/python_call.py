@@ -15,6 +15,7 @@ from engine.dialects.values import Shape
 from engine.events import Channel
 
 _ANY = Shape.of(None)
+_ARGUMENT = r"([^\W\d]\w{0,200})\s*+=\s*+(?=\S)|\*\*\s*+(?=\{)"
 _SUFFIX = ".call"  # of the tools that Llama 3.1 was trained with
 
 
@@ -27,7 +28,7 @@ class PythonLiterals(Literals):
         key = yield from quoted(self.reader, self.marks)
         if key is None:
             key = dumps((yield from self.word(_ANY)))
-        yield from self.reader.expect(r"\s*:\s*(?=\S)", Channel.CALL)
+        yield from self.reader.expect(r"\s*+:\s*+(?=\S)", Channel.CALL)
         return key
 
 
@@ -40,7 +41,7 @@ def names(declared: Iterable[str], free: str) -> str:
 def call_start(parser: OutputParser) -> str:
     """An expression for what begins a call; its first group is the name."""
     name = names(parser.expected.tools or (), r"[^\W\d][\w.-]{0,200}")
-    return rf"({name})\s*\("
+    return rf"({name})\s*+\("
 
 
 def python_call(parser: OutputParser) -> Steps[None]:
@@ -58,7 +59,7 @@ def python_call(parser: OutputParser) -> Steps[None]:
     is_first = True
     while not (yield from literals.is_closed(")", is_first)):
         is_first = False
-        found = yield from reader.expect(r"([^\W\d]\w{0,200})\s*=\s*(?=\S)|\*\*\s*(?=\{)", Channel.CALL)
+        found = yield from reader.expect(_ARGUMENT, Channel.CALL)
         if found[1] is not None:
             yield from members.name(found[1])
             yield from members.value((yield from literals.value(shape.member(found[1]))))

@@ -44,11 +44,12 @@ class Options:
     """The forms of a value, by schemas that are normalised.
 
     `texts` are strings, each as expressions that all must match; nulls and booleans are among them
-    where there are others. `others` are schemas of all else.
+    where there are others. `literals` are those that are listed, `others` schemas of all else.
     """
 
     definitions: Mapping[str, Schema]
     texts: list[list[str]] = field(default_factory=list)
+    literals: list[str] = field(default_factory=list)
     others: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, part: Schema) -> None:
@@ -90,9 +91,9 @@ class Options:
         if part.keys() - {"enum", "const", "type"} or {"enum", "const"} <= part.keys():
             raise Refused("'enum' with other conditions cannot be enforced for an unquoted value")
         self.texts.append(["|".join(map(escaped, strings))])
-        rest = [value for value in values if not isinstance(value, str)]
-        spelt = [value for value in rest if value is None or isinstance(value, bool)]
-        rest = [value for value in rest if value not in spelt or isinstance(value, (int, float))]
+        self.literals += strings
+        spelt = [value for value in values if value is None or isinstance(value, bool)]
+        rest = [v for v in values if v is not None and not isinstance(v, (str, bool))]
         words += [{"enum": spelt}] if spelt else []
         self.others += [{"enum": rest}] if rest else []
 

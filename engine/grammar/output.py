@@ -21,7 +21,8 @@ __all__ = ["OutputForm", "OutputGrammar", "output_grammar"]
 class OutputGrammar:
     """A grammar as the engine compiles it.
 
-    `trusts_calls`: whatever begins like a call is a whole one once the grammar is satisfied.
+    `trusts_calls`: whatever begins like a call is one, as long as masks are obeyed. What a parser
+    takes for a call although the dialect does not write it so is not meant.
     """
 
     text: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -16,6 +17,7 @@ from engine.grammar.options import Options, begins, whole
 from engine.grammar.schema import Normalised, normalise
 
 Schema = Mapping[str, JsonValue] | bool
+_LENGTH = re.compile(r"\(\?s:\.(?:\*\)|\)\{(?P<least>\d+),\d*\})")  # any text of some length
 SHARED = ("$defs", "definitions", "$schema")
 """What of a root its parts need to stand alone."""
 
@@ -63,6 +65,8 @@ def bare(rules: Builder, schema: Schema, closing: str, tokens: Mapping[str, int]
     outer, part = _checked(schema)
     options = Options(outer.definitions)
     options.add(part)
+    if any(closing in text for text in options.literals):
+        raise Refused(f"a text of 'enum' holds {closing.strip()!r}, which ends the value")
     parts: list[str] = []
     if options.others:
         value = inline(outer, {"anyOf": options.others} if options.texts else whole(part))
@@ -91,6 +95,11 @@ def closed(
     parts = [pattern(f"(?:{text}){end}") for text in texts] + ([f"~{pattern(but)}"] if but else [])
     if token:
         return rules.rule(rules.terminal(" & ".join(parts)) + rest)
-    if parts != [pattern(f"(?:{ANY}){end}")]:  # else the first end is the end
+    # The first match ends the text: its end must not have come before, where it did not match.
+    length = _LENGTH.fullmatch(texts[0]) if len(texts) == 1 and not but else None
+    least = int(length["least"] or 0) if length is not None else None
+    if least is None:
         parts.append(f"~{pattern(f'{ANY}{end}(?s:.+)')}")
+    elif least > 0:
+        parts.append(f"~{pattern(f'(?s:.){{0,{least - 1}}}{end}{ANY}')}")
     return rules.lazy(" & ".join(parts))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import get_args
 
-from engine.conversation import Effort, Thinking
+from engine.conversation import Effort, Thinking, nearest_effort
 
 log = logging.getLogger("heliograph.api")
 
@@ -26,23 +26,7 @@ _MANAGED = (*_SWITCHES, "reasoning_effort")
 _SCORES: Mapping[Effort, int] = {
     "none": 0, "minimal": 25, "low": 50, "medium": 62, "high": 75, "xhigh": 87, "max": 100,
 }  # fmt: skip
-# What a word contains tells its level; the first line that fits.
-_LIKE: tuple[tuple[Effort, str], ...] = (
-    ("none", "none|no_?think|off|disable|false"),
-    ("max", "max|ultra|highest"),
-    ("minimal", "min|lowest"),
-    ("low", "low|light|brief|fast"),
-    ("medium", "med|moderate|normal|standard|balanced"),
-    ("xhigh", "x-?_?high|extra|very"),
-    ("high", "high|hard|deep|heavy"),
-)
 _STRANGE = "zqprobe"
-
-
-def nearest_word(word: str) -> Effort | None:
-    """The level that a word means, if it means one."""
-    lowered = word.strip().lower()
-    return next((level for level, like in _LIKE if re.search(like, lowered)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +169,7 @@ class Efforts:
         options = {**self.controls.on, "reasoning_effort": word}
         if quoted and self._render(options) is not None:
             return _Own(word)
-        level = nearest_word(word)
+        level = nearest_effort(word)
         self._note(word, level)
         return level
 

@@ -181,6 +181,7 @@ BARE: list[tuple[Any, list[str], list[str]]] = [
     ({"const": "x\ny", "type": "string"}, ["x\ny"], ["x"]),
     ({"enum": ["a", 1, None, True]}, ["a", "1", "null", "true"], ["2", "false"]),
     ({"enum": [1, 2]}, ["1"], ["3"]),
+    ({"enum": ["two", True, 2]}, ["two", "true", "2"], ["false", "1"]),
     ({"type": ["string", "null"]}, ["x", "null", ""], []),
     ({"anyOf": [TEXT, {"type": "null"}], "default": None}, ["x", "null"], []),
     ({"anyOf": [{"enum": ["a"]}, {"type": "null"}]}, ["a", "null"], ["b", "nul"]),
@@ -190,6 +191,7 @@ BARE: list[tuple[Any, list[str], list[str]]] = [
     (TEXT | {"pattern": "b\\d"}, ["ab1c", "b2\n"], ["b", "\u0663b"]),
     (TEXT | {"pattern": "^x|y$"}, ["xz", "zy"], ["zx"]),
     (TEXT | {"minLength": 2, "maxLength": 3}, ["ab", "日本語"], ["a", "abcd"]),
+    (TEXT | {"minLength": 1, "maxLength": 20_000}, ["x"], [""]),
     (TEXT | {"minLength": 1, "pattern": "^\\s*$"}, [" \n"], ["", "x"]),
     *((TEXT | {"format": name}, good, bad) for name, good, bad in [
         ("date", ["2024-02-29"], ["2023-02-29", "x"]),
@@ -216,10 +218,16 @@ def test_a_bare_value_fits_its_schema(schema: Any, good: list[str], bad: list[st
 
 
 def test_a_bare_value_holds_no_text_that_closes_it() -> None:
-    for schema in (True, TEXT, TEXT | {"pattern": "x"}, TEXT | {"minLength": 1}):
+    for schema in (
+        True,
+        TEXT,
+        TEXT | {"pattern": "x"},
+        TEXT | {"minLength": 1},
+        TEXT | {"minLength": 2},
+    ):
         made = bare(schema)
-        assert accepts(made, f"x{CLOSE}!")
-        assert not accepts(made, f"x{CLOSE}x{CLOSE}!")
+        assert accepts(made, f"xx{CLOSE}!")
+        assert not any(accepts(made, f"{text}{CLOSE}xx{CLOSE}!") for text in ("", "x", "xx"))
 
 
 def test_a_closing_text_may_hold_a_token() -> None:
@@ -238,6 +246,7 @@ def test_a_closing_text_may_hold_a_token() -> None:
         (False, "no value"),
         ({"not": {}}, "'not'"),
         ({"allOf": [TEXT, {"minLength": 2}]}, "'allOf'"),
+        ({"enum": ["a", f"b{CLOSE}c"]}, "'enum'"),
         ({"minLength": 2}, "without 'type'"),
         ({"enum": ["a"], "minLength": 1}, "'enum'"),
         (TEXT | {"pattern": "(^a)"}, "'^' inside"),

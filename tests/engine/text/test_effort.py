@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from engine.conversation import Conversation, Message, Text, Thinking
-from engine.text.effort import LEVELS, Applied, Controls, Defaults, nearest_word
+from engine.conversation import Conversation, Message, Text, Thinking, nearest_effort
+from engine.text.effort import LEVELS, Applied, Controls, Defaults
 from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
 from tests.engine.text.styles import DEEPSEEK, GEMMA, GLM, HARMONY, QWEN3, QWEN_CODER, template_of
@@ -211,7 +211,7 @@ def test_scores(source: str, score: int, expected: Any, markup: Tokenizer) -> No
     ],
 )  # fmt: skip
 def test_words_that_nobody_defined(word: str, level: str | None, markup: Tokenizer) -> None:
-    assert nearest_word(word) == level
+    assert nearest_effort(word) == level
     found = applied(KIMI, markup, None, {"reasoning_effort": word})
     assert found == (applied(KIMI, markup, level) if level else Applied(None, True, {}))
 
