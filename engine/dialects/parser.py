@@ -198,6 +198,8 @@ class OutputParser:
                     continue  # a limit cut them off before the name
                 if piece is WAIT or self.expected.trusted:
                     yield piece
+                    if opened:
+                        reader.pin()  # what is said stays said; long arguments need not be kept
                 else:
                     held.append(piece)
                 if isinstance(piece, Opened):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import regex
@@ -149,10 +150,9 @@ class Reader:
         The end of the text, without a stop, where there is none. Where a limit cut the output, a
         stop that began with a token stays one that may match.
         """
-        starts = {char for stop in stops for char in stop.starts}
+        starts = "".join([stop.starts for stop in stops])
         if starts:
-            candidates = regex.compile("[" + "".join(map(regex.escape, sorted(starts))) + "]")
-            for candidate in candidates.finditer(self.text, self.at):
+            for candidate in _any_of(starts).finditer(self.text, self.at):
                 for stop in stops:
                     found = stop.pattern.match(self.text, candidate.start(), partial=True)
                     if found is not None and not (found.partial and self._is_text(candidate)):
@@ -163,3 +163,8 @@ class Reader:
         """Whether the rest of the output, from here, is no part of a stop."""
         cut_token = self.cut and _TOKEN.search(self.text, candidate.start()) is not None
         return self.ended and not cut_token
+
+
+@lru_cache(maxsize=256)
+def _any_of(chars: str) -> regex.Pattern[str]:
+    return regex.compile("[" + "".join(map(regex.escape, sorted(set(chars)))) + "]")
