@@ -30,6 +30,11 @@ class Reason:
 CONSTRAINTS = (
     "response_format", "structured_outputs", "guided_", "json_schema", "regex", "grammar"
 )  # fmt: skip
+TOOLS = ("tools", "functions")
+CHOICES = ("tool_choice", "function_call")
+BUDGETS = (
+    "thinking_token_budget", "thinking_budget", "reasoning_budget_tokens", "thinking.budget_tokens"
+)  # fmt: skip
 REASONS = (
     Reason(
         "the window is the model's", ("messages", "prompt", "max_tokens", "max_completion_tokens"),
@@ -58,8 +63,22 @@ REASONS = (
     Reason("two members must agree", ("repetition_detection.",),
            message="more than max_pattern_size"),
     Reason("two members must agree", ("repetition_detection.",), message="at least 2"),
-    Reason("a schema is more than JSON Schema can say", CONSTRAINTS, code="invalid_schema"),
-    Reason("a grammar has a syntax", CONSTRAINTS, code="invalid_grammar"),
+    Reason("a schema is more than JSON Schema can say", (*CONSTRAINTS, *TOOLS),
+           code="invalid_schema"),
+    Reason("a grammar has a syntax", (*CONSTRAINTS, *TOOLS), code="invalid_grammar"),
+    Reason("items of a list must differ in a member", TOOLS, message="name of an earlier tool"),
+    Reason("characters of a class", TOOLS, message="printable characters only"),
+    Reason("characters of a class", TOOLS, message="begin or end with a space"),
+    Reason("a schema is data here", TOOLS, message="must be the schema of an object"),
+    Reason("two fields exclude each other", ("functions", "function_call"),
+           message="the older form"),
+    Reason("one field needs another", CHOICES, message="there is no tool to call"),
+    Reason("one field names what is in another", CHOICES, message="not among the tools"),
+    Reason("one field names what is in another", CHOICES, message="is the name of a"),
+    Reason("one of two members is needed", ("messages",), code="missing_required_parameter"),
+    Reason("a word is no number", ("reasoning_effort",), message="a number without quotes"),
+    Reason("several names of one thing", BUDGETS, message="one budget with two values"),
+    Reason("the delimiters are the model's", BUDGETS, message="cannot be cut"),
     Reason("fields can leave no token", ("",), code="no_token_allowed"),
     Reason("two fields must agree", ("best_of",), message="must equal n"),
     Reason("two fields must agree", ("min_tokens",), message="more than the output limit"),

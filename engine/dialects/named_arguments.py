@@ -8,22 +8,25 @@ from engine.conversation import Tool
 from engine.grammar.rules import Rules
 from engine.grammar.values import Schema
 
-Member = Callable[[str, Schema], str]
-
 
 def named_arguments(
-    rules: Rules, tool: Tool | None, *, comma: str, free_name: str, member: Member
+    rules: Rules,
+    tool: Tool | None,
+    *,
+    comma: str,
+    member: Callable[[str, Schema], str],
+    free: str,
 ) -> str:
     """All arguments of a call: in the schema's order where it is enforced, else as they come.
 
-    `member` makes the expression of one from that of its name and its schema; `comma` is what
-    stands between two, `free_name` the expression of an undeclared one's name.
+    `member` makes the expression of one from its name and its schema, `free` is that of one which
+    may be anything; `comma` is what stands between two. Raises Refused.
     """
     if tool is not None and rules.enforces(tool):
         listed = rules.parameters(tool)
-        members = [(member(rules.text(name), schema), must) for name, schema, must in listed]
+        members = [(member(name, schema), is_required) for name, schema, is_required in listed]
         return _in_order(rules, members, comma)
-    one = rules.rule(member(free_name, True))
+    one = rules.rule(free)
     return rules.rule(f"({one} ({comma} {one})*)?")
 
 

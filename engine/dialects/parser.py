@@ -198,7 +198,7 @@ class OutputParser:
                     continue  # a limit cut them off before the name
                 if piece is WAIT or self.expected.trusted:
                     yield piece
-                    if opened:
+                    if opened and self.expected.trusted:
                         reader.pin()  # what is said stays said; long arguments need not be kept
                 else:
                     held.append(piece)

@@ -15,6 +15,7 @@ from engine.beam import BeamSearch  # noqa: E402
 from engine.client import TokenEvent, TokenStream  # noqa: E402
 from engine.events import FinishCause, TokenScore  # noqa: E402
 from engine.messages import EngineStats, TokenRequest  # noqa: E402
+from engine.outputs import OutputPlan  # noqa: E402
 from engine.prepare import Prepared  # noqa: E402
 from engine.types import BeamOptions, GenerationRequest, Prompt, RawPrompt, Sampling  # noqa: E402
 from tests.engine.models import tiny_llama  # noqa: E402
@@ -66,7 +67,9 @@ def search(
 ) -> tuple[BeamSearch, ModelClient]:
     request = GenerationRequest(RawPrompt(PROMPT), beams=options, n=options.width)
     sampling = Sampling(min_tokens=min_tokens)
-    item = Prepared(request, Prompt(PROMPT), sampling, max_tokens, FinishCause.LIMIT, None, "")
+    item = Prepared(
+        request, Prompt(PROMPT), sampling, max_tokens, FinishCause.LIMIT, OutputPlan(), ""
+    )
     client = ModelClient()
     return BeamSearch(client, item, eos_ids), client
 

@@ -102,12 +102,13 @@ def test_a_model_without_thoughts_and_tools_is_read_as_it_is() -> None:
 def test_tools_are_read_unless_none_may_be_called() -> None:
     call = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
     marks = ChatTemplate(TEMPLATE, tokenizer(), HERMES).marks
-    for mode, calls in (("auto", True), ("required", True), ("none", False)):
+    choices = {ToolChoice(): True, ToolChoice("required"): True, ToolChoice("none"): False}
+    for choice, calls in choices.items():
         asked = replace(
             ASKED,
             tools=(TOOL,),
-            tool_choice=ToolChoice(mode),
-            template_kwargs={"enable_thinking": False},  # type: ignore[arg-type]
+            tool_choice=choice,
+            template_kwargs={"enable_thinking": False},
         )
         plan = planned(asked)
         assert plan.reading is not None and plan.grammar is not None

@@ -60,7 +60,7 @@ SOFT = frozenset(
 
 def dialect_of(fixture: Fixture) -> Dialect | None:
     variants = {model.repo: model.variant for model in FAMILIES[fixture.family].reference_models}
-    variant = variants.get(fixture.models[0], "")
+    variant = variants.get(fixture.models[0]) or ""
     return BY_NAME.get(DIALECT_OF.get(variant, DIALECT_OF.get(fixture.family, "")))
 
 

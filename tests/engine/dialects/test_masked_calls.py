@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from typing import Literal
 
 import pytest
 
@@ -21,6 +22,7 @@ from tests.engine.grammar.outputs import Outputs, endings_of
 
 DIALECTS = (LLAMA_JSON, PYTHONIC, MISTRAL, MAGISTRAL, GEMMA3, GEMMA4, FUNCTIONGEMMA, HARMONY)
 EACH = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+Mode = Literal["auto", "required"]
 MODES = pytest.mark.parametrize("mode", ["auto", "required"])
 
 STRICT = Tool(
@@ -49,7 +51,7 @@ def outputs(dialect: Dialect) -> Outputs:
 
 
 def grammar_of(
-    dialect: Dialect, mode: str, answer: OutputConstraint | None = None
+    dialect: Dialect, mode: Mode, answer: OutputConstraint | None = None
 ) -> OutputGrammar:
     form = outputs(dialect).form(TOOLS, choice=ToolChoice(mode), answer=answer)
     grammar = output_grammar(form)
@@ -69,7 +71,7 @@ def grammar_of(
     ],
 )
 def test_masks_allow_calls_as_they_are_shown(
-    dialect: Dialect, mode: str, name: str, arguments: dict[str, object]
+    dialect: Dialect, mode: Mode, name: str, arguments: dict[str, object]
 ) -> None:
     grammar = grammar_of(dialect, mode)
     text = dialect.rendering.calls([ToolCall("1", name, json.dumps(arguments))])
@@ -92,7 +94,7 @@ def test_masks_forbid_other_calls_of_a_strict_tool(
 @EACH
 @MODES
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_masks_allow_is_read_as_calls(dialect: Dialect, mode: str, seed: int) -> None:
+def test_whatever_masks_allow_is_read_as_calls(dialect: Dialect, mode: Mode, seed: int) -> None:
     grammar = grammar_of(dialect, mode)
     ids = outputs(dialect).walk(grammar.text, seed, endings_of(dialect))
     for trusted in {grammar.trusts_calls, False}:
@@ -120,7 +122,7 @@ def test_an_answer_may_have_a_format_beside_calls(dialect: Dialect) -> None:
 
 
 @MODES
-def test_harmony_thinks_and_speaks_before_it_calls(mode: str) -> None:
+def test_harmony_thinks_and_speaks_before_it_calls(mode: Mode) -> None:
     grammar = grammar_of(HARMONY, mode)
     following = "<|end|><|start|>assistant"
     before = (
