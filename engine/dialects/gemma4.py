@@ -143,12 +143,12 @@ def grammar(rules: Rules, parser: type[Gemma4Parser] = Gemma4Parser) -> str:
     """Strings between the delimiters; where a schema is enforced, JSON inside lists and objects."""
     quote = rules.mark(parser.quote)
     comma = rules.text(",")
-    free_name = rules.regex(r"[A-Za-z0-9_@$][A-Za-z0-9_@$. -]*")
-    anything = _anything(rules, parser.quote, free_name)
+    free_name = rules.regex(r"[A-Za-z0-9_@$.-]{1,100}")
+    free = f"{free_name} {rules.text(':')} {_anything(rules, parser.quote, free_name)}"
 
     def member(name: str, schema: Schema) -> str:
-        value = anything if schema is True else _valid(rules, parser.quote, schema)
-        return f"{name} {rules.text(':')} {value}"
+        spelt = rules.text(name) if _is_bare(name) else f"{quote} {rules.text(name)} {quote}"
+        return f"{spelt} {rules.text(':')} {_valid(rules, parser.quote, schema)}"
 
     def call(name: str, tool: Tool | None) -> str:
         if tool is not None and tool.format is not None:
@@ -156,9 +156,7 @@ def grammar(rules: Rules, parser: type[Gemma4Parser] = Gemma4Parser) -> str:
             arguments = f"{rules.text('input:')} {quote} {text}"
             arguments += f" {quote}" if rules.enforces(tool) else ""
         else:
-            arguments = named_arguments(
-                rules, tool, comma=comma, free_name=free_name, member=member
-            )
+            arguments = named_arguments(rules, tool, comma=comma, member=member, free=free)
         return rules.rule(f"{name} {rules.text('{')} {arguments} {rules.text('}')}")
 
     calls = [call(rules.text(tool.name), tool) for tool in rules.tools]
@@ -237,8 +235,12 @@ def _shown(value: object, quote: str) -> str:
 
 
 def _key(key: str, quote: str) -> str:
-    is_bare = regex.fullmatch(_KEY, key) and "<" not in key  # what could be a delimiter
-    return key if is_bare else _shown(key, quote)
+    return key if _is_bare(key) else _shown(key, quote)
+
+
+def _is_bare(key: str) -> bool:
+    """Whether a key needs no quotes, as it holds nothing that could be a delimiter."""
+    return regex.fullmatch(_KEY, key) is not None and "<" not in key
 
 
 def _fits(opener: str, template: str, control_tokens: Container[str]) -> bool:

@@ -16,28 +16,27 @@ from engine.dialects.json_text import dumps
 from engine.dialects.llama_json import END, START, TAG, LlamaParser
 from engine.dialects.named_arguments import named_arguments
 from engine.dialects.tool_text import arguments_of, show_results, signatures
+from engine.grammar.document import Refused
 from engine.grammar.rules import Rules
 from engine.grammar.values import Schema
 
-_KEYWORD = regex.compile(r"[^\W\d]\w*")
+_KEYWORD = regex.compile(r"[^\W\d]\w{0,200}")
 
 
 def grammar(rules: Rules) -> str:
     """The list on one line; values as JSON writes them."""
 
     def member(name: str, schema: Schema) -> str:
-        return f"{name} {rules.text('=')} {rules.value(schema)}"
+        return f"{rules.text(name)} {rules.text('=')} {rules.value(schema)}"
+
+    free = f"{rules.regex('[A-Za-z_][A-Za-z0-9_]{0,99}')} {rules.text('=')} {rules.value(True)}"
 
     def call(name: str, tool: Tool | None) -> str:
-        if tool is not None and tool.format is not None:
+        if tool is not None and not _has_keywords(rules, tool):
             arguments = f"{rules.text('**')} {rules.arguments(tool)}"
         else:
             arguments = named_arguments(
-                rules,
-                tool,
-                comma=rules.text(", "),
-                free_name=rules.regex("[A-Za-z_][A-Za-z0-9_]*"),
-                member=member,
+                rules, tool, comma=rules.text(", "), member=member, free=free
             )
         return rules.rule(f"{name} {rules.text('(')} {arguments} {rules.text(')')}")
 
@@ -46,6 +45,16 @@ def grammar(rules: Rules) -> str:
         calls.append(call(rules.name(), None))
     listed = rules.repeated(rules.rule(" | ".join(calls)), rules.text(", "))
     return f"{rules.text('[')} {listed} {rules.text(']')}"
+
+
+def _has_keywords(rules: Rules, tool: Tool) -> bool:
+    """Whether the arguments can be named one by one; else a dictionary is unpacked."""
+    if tool.format is not None:
+        return False
+    try:
+        return all(_is_keyword(name) for name, _, _ in rules.parameters(tool))
+    except Refused:
+        return False
 
 
 def header(name: str) -> str:

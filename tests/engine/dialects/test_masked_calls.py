@@ -142,3 +142,25 @@ def test_harmony_thinks_and_speaks_before_it_calls(mode: Mode) -> None:
 def test_a_message_of_harmony_that_the_prompt_began_goes_on() -> None:
     grammar = grammar_of(HARMONY, "auto")
     assert outputs(HARMONY).accepts(grammar.text, " the rest of an answer")
+
+
+@EACH
+def test_arguments_may_have_odd_names_and_kinds(dialect: Dialect) -> None:
+    kinds: dict[str, object] = {
+        "foo-bar": {"type": "integer"},
+        "a:b": {"type": ["string", "null"]},
+        "x y": {"anyOf": [{"enum": ["p", "q"]}, {"type": "integer"}]},
+    }
+    schema = {"type": "object", "properties": kinds, "additionalProperties": False}
+    odd = Tool("odd", parameters=schema, strict=True)
+    made = output_grammar(outputs(dialect).form((odd,), choice=ToolChoice("required")))
+    assert made is not None
+
+    def is_allowed(arguments: dict[str, object]) -> bool:
+        text = dialect.rendering.calls([ToolCall("1", "odd", json.dumps(arguments))])
+        return outputs(dialect).accepts(made.text, text)
+
+    assert is_allowed({"foo-bar": 1, "a:b": "s", "x y": "p"})
+    assert is_allowed({"a:b": None, "x y": 3})
+    assert not is_allowed({"x y": "r"})
+    assert not is_allowed({"foo-bar": "1"})
