@@ -110,6 +110,7 @@ def numbers(service: Service) -> dict[str, int]:
         "deadline_cuts": stats.deadline_cuts,
         "reasoning_budget_cuts": stats.reasoning_budget_cuts,
         "reasoning_loop_cuts": stats.reasoning_loop_cuts,
+        "malformed_calls": counters.malformed_calls,
         "reused_tokens": stats.reused_tokens,
         "cached_pages": stats.cached_pages,
         "free_pages": stats.free_pages,
@@ -136,6 +137,10 @@ _COUNTERS = {
         "Thoughts closed because their budget was used up",
     ),
     "reasoning_loop_cuts": ("flare_reasoning_loop_cuts", "Thoughts closed because they looped"),
+    "malformed_calls": (
+        "flare_malformed_tool_calls",
+        "What began like a tool call and was returned as text",
+    ),
     "reused_tokens": ("flare_cache_reused_tokens", "Prompt tokens found in the prefix cache"),
 }
 _GAUGES = {

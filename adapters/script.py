@@ -48,6 +48,8 @@ def _reply(entry: dict[str, Any], tokenizer: Tokenizer) -> Reply:
         re.compile(entry["match"])
     if "text" in entry:
         token_ids = tokenizer.encode_rendered(entry["text"])
+        if tokenizer.add_bos:  # it begins a prompt, not what follows one
+            token_ids = token_ids[1:]
     else:
         token_ids = [int(token) for token in entry["token_ids"]]
     if any(not 0 <= token < tokenizer.vocab_size for token in token_ids):

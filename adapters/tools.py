@@ -9,8 +9,6 @@ from typing import Literal
 from engine.conversation import JsonValue, Message, Tool, ToolCall, ToolChoice
 from engine.errors import RequestError
 
-# They end a name in the call syntax of one model family or another.
-_ENDS_A_NAME = frozenset("\"'<>")
 _LOOP = 3
 
 
@@ -26,24 +24,14 @@ class Wanted:
 def check_tools(tools: Iterable[tuple[Tool, str]]) -> tuple[Tool, ...]:
     """The tools, each of which comes with the path of its name.
 
-    Raises RequestError for a name that no model could write back, and for one that two tools have.
+    Raises RequestError for a name that two tools have.
     """
     found: dict[str, Tool] = {}
     for tool, param in tools:
-        _check_name(tool.name, param)
         if tool.name in found:
             raise RequestError(f"{param} is the name of an earlier tool", param)
         found[tool.name] = tool
     return tuple(found.values())
-
-
-def _check_name(name: str, param: str) -> None:
-    if not name.isprintable() or not _ENDS_A_NAME.isdisjoint(name):
-        raise RequestError(
-            f"{param} may have printable characters only, and no quotes or angle brackets", param
-        )
-    if name != name.strip():
-        raise RequestError(f"{param} may not begin or end with a space", param)
 
 
 def arguments_schema(schema: Mapping[str, JsonValue] | None, param: str) -> Mapping[str, JsonValue]:

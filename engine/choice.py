@@ -82,6 +82,11 @@ class Choice:
         self._first_token: float | None = None
         self._last_token = 0.0
 
+    @property
+    def malformed_calls(self) -> int:
+        """What began like a call and was returned as text."""
+        return self._speech.malformed_calls
+
     def without_output(self) -> list[SemanticEvent]:
         """The events of a choice that generates nothing."""
         events: list[SemanticEvent] = [Started(self._usage())]

@@ -34,11 +34,15 @@ class FirstResponse:
 
 @dataclass(slots=True)
 class Counters:
-    """Choices that were admitted; each ends as exactly one of completed, failed, cancelled."""
+    """Choices that were admitted; each ends as exactly one of completed, failed, cancelled.
+
+    `malformed_calls` began like calls and were returned as text.
+    """
 
     started: int = 0
     completed: int = 0
     failed: int = 0
     cancelled: int = 0
     refused: int = 0
+    malformed_calls: int = 0
     first_response: FirstResponse = field(default_factory=FirstResponse)

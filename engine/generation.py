@@ -113,6 +113,7 @@ class SampledGeneration(Generation):
                 choice = self._choices[happened.key]
                 choice.take(happened, batch.setdefault(choice.index, []))
                 if choice.finished:
+                    self._admission.counters.malformed_calls += choice.malformed_calls
                     self._finish(happened.key, happened.cause)
             merged = [(index, event) for index, events in batch.items() for event in events]
             if merged:

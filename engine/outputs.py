@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from engine.config import Constrain
@@ -77,12 +77,15 @@ class OutputPlanner:
             return OutputPlan(grammar=None if constraint is None else grammar_of(constraint))
         expected = Expected(
             tools=_readable(conversation),
+            names=conversation.tool_choice.names,
             tail=prompt.tail,
             thinks=knows_thoughts,
             verbatim=request.constraint is not None,
         )
         starts_open = self._dialect.parser(self._marks, expected).starts_thinking()
-        grammar = output_grammar(self._form(conversation, request, starts_open))
+        grammar = None
+        if not request.sampling.ignore_eos or _is_held(conversation, request):
+            grammar = output_grammar(self._form(conversation, request, starts_open))
         return OutputPlan(
             self._reading(conversation, expected, grammar),
             _text_of(grammar),
@@ -115,13 +118,12 @@ class OutputPlanner:
         self, conversation: Conversation, expected: Expected, grammar: OutputGrammar | None
     ) -> Reading:
         if grammar is not None and grammar.trusts_calls:
-            expected = Expected(
-                expected.tools, expected.tail, expected.thinks, True, expected.verbatim
-            )
+            expected = replace(expected, trusted=True)
         make: partial[OutputParser] = partial(self._dialect.parser, self._marks, expected)
         return Reading(
             parser=make,
             new_id=self._dialect.new_id,
+            takes_id=self._dialect.takes_id,
             marks=self._marks.of_token,
             spellings=self._marks.chars,
             parallel_calls=conversation.parallel_calls,
@@ -132,8 +134,7 @@ class OutputPlanner:
     ) -> ThinkingLimits | None:
         budget = conversation.thinking.budget
         if not self._can_close:
-            if starts_open or not self._template.knows_thoughts:
-                _refuse_budget(conversation.thinking)
+            _refuse_budget(conversation.thinking)
             return None
         budget = self._budget if budget is None else budget
         repetition = request.repetition or self._repetition
@@ -166,6 +167,11 @@ def _readable(conversation: Conversation) -> Mapping[str, Tool] | None:
     if not conversation.tools or conversation.tool_choice.mode == "none":
         return None
     return {tool.name: tool for tool in conversation.tools}
+
+
+def _is_held(conversation: Conversation, request: GenerationRequest) -> bool:
+    """Whether the answer must be of some form, and masks are more than a help."""
+    return request.constraint is not None or conversation.tool_choice.mode == "required"
 
 
 def _refuse_budget(thinking: Thinking) -> None:

@@ -80,6 +80,8 @@ class Preparer:
         """Raises RequestError for what the client got wrong, naming the field."""
         self._check_token_ids(request)
         sampling = self._sampling(request.sampling)
+        if request.constraint is not None:
+            grammar_of(request.constraint)  # what cannot be read cannot be asked for either
         prompt = self._render(request)
         plan = self._plan(request, prompt)
         if plan.grammar is not None and sampling.ignore_eos:

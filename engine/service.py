@@ -13,7 +13,7 @@ from typing import TypeVar
 from engine.beam import BeamGeneration, BeamSearch
 from engine.choice import Choice, ChoiceOptions
 from engine.client import EngineClient
-from engine.conversation import Conversation, Text
+from engine.conversation import Conversation, Text, ToolResult
 from engine.counters import Counters
 from engine.errors import Overloaded, RequestError
 from engine.generation import Admission, Generation, SampledGeneration
@@ -171,5 +171,6 @@ def _last_text(request: GenerationRequest) -> str:
     """What a scripted reply is matched against: the last message, or the raw prompt."""
     if isinstance(request.prompt, Conversation):
         parts = request.prompt.messages[-1].parts if request.prompt.messages else ()
-        return "".join(part.text for part in parts if isinstance(part, Text))
+        results = [text for part in parts if isinstance(part, ToolResult) for text in part.texts]
+        return "".join([part.text for part in parts if isinstance(part, Text)] + results)
     return request.prompt.content if isinstance(request.prompt.content, str) else ""

@@ -26,13 +26,15 @@ from engine.events import (
 class Reading:
     """How the outputs of a conversation are read.
 
-    `parser` makes one for each choice; `new_id` an id for a call that brings none. `marks` are the
+    `parser` makes one for each choice; `new_id` an id for a call that brings none
+    of which `takes_id` is true. `marks` are the
     characters that stand for the tokens which are delimiters, `spellings` those tokens' texts with
     their characters. `parallel_calls` False ends the turn after its first call.
     """
 
     parser: Callable[[], OutputParser]
     new_id: Callable[[], str]
+    takes_id: Callable[[str], bool]
     marks: dict[int, str]
     spellings: dict[str, str]
     parallel_calls: bool = True
@@ -58,6 +60,11 @@ class Speech:
     def is_over(self) -> bool:
         """Whether the turn has the one call that it may make."""
         return self._reading is not None and not self._reading.parallel_calls and self.calls > 0
+
+    @property
+    def malformed_calls(self) -> int:
+        """What began like a call and was none."""
+        return self._parser.failed if self._parser is not None else 0
 
     def hear(self, offset: int) -> None:
         """A token whose text begins at this character of the output."""
@@ -145,7 +152,9 @@ class Speech:
     def _open(self, piece: Opened, usage: Usage) -> CallStart:
         assert self._reading is not None and self._parser is not None
         self._opened += 1
-        own = piece.id if piece.id and piece.id not in self._ids else self._reading.new_id()
+        own = piece.id
+        if not own or own in self._ids or not self._reading.takes_id(own):
+            own = self._reading.new_id()
         self._ids.add(own)
         tool = self._parser.tool(piece.name)
         custom = tool is not None and tool.format is not None

@@ -331,7 +331,7 @@ class FunctionDefinition(BaseModel):
     name: Annotated[
         shared.DeclaredName,
         Field(
-            description='The name to call it by, up to 256 printable characters without quotes and angle brackets.',
+            description='The name to call it by, up to 256 letters, digits, underscores, dots and dashes.',
             json_schema_extra={'disposition': 'honoured'},
         ),
     ]
@@ -723,7 +723,7 @@ class CustomDefinition(BaseModel):
     name: Annotated[
         shared.DeclaredName,
         Field(
-            description='The name to call it by, up to 256 printable characters without quotes and angle brackets.',
+            description='The name to call it by, up to 256 letters, digits, underscores, dots and dashes.',
             json_schema_extra={'disposition': 'honoured'},
         ),
     ]

@@ -50,6 +50,12 @@ class MetricsSnapshot(BaseModel):
             ge=0,
         ),
     ] = MISSING
+    malformed_calls: Annotated[
+        int | MISSING,
+        Field(
+            description='What began like a tool call and was returned as text.', ge=0
+        ),
+    ] = MISSING
     reasoning_loop_cuts: Annotated[
         int | MISSING,
         Field(

@@ -203,9 +203,10 @@ DeclaredName = TypeAliasType(
     Annotated[
         str,
         Field(
-            description='The name of a tool: printable characters but quotes and angle brackets, and no space at its ends.',
+            description='The name of a tool, of which every call syntax can hold every letter.',
             max_length=256,
             min_length=1,
+            pattern='^[A-Za-z0-9_.-]+$',
         ),
     ],
 )

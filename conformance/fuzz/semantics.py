@@ -67,8 +67,6 @@ REASONS = (
            code="invalid_schema"),
     Reason("a grammar has a syntax", (*CONSTRAINTS, *TOOLS), code="invalid_grammar"),
     Reason("items of a list must differ in a member", TOOLS, message="name of an earlier tool"),
-    Reason("characters of a class", TOOLS, message="printable characters only"),
-    Reason("characters of a class", TOOLS, message="begin or end with a space"),
     Reason("a schema is data here", TOOLS, message="must be the schema of an object"),
     Reason("two fields exclude each other", ("functions", "function_call"),
            message="the older form"),

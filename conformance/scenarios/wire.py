@@ -113,6 +113,12 @@ def bounds(pool: Pool, _: Callable[..., Server]) -> None:
             reply = send(client, route, {"messages": above, **short})
             assert reply.status == 400 and reply.error
             assert (reply.error["param"] or "").startswith("messages"), reply.error
+    tools = [{"type": "function", "function": {"name": f"f{n}"}} for n in range(1025)]
+    reply = send(client, "chat", {"messages": [message], "tools": tools[:1024], **short})
+    full = reply.error and reply.error["code"] == "context_length_exceeded"
+    assert reply.status == 200 or full, reply.error
+    reply = send(client, "chat", {"messages": [message], "tools": tools, **short})
+    assert reply.status == 400 and reply.error and reply.error["param"] == "tools"
     many = {str(token): 0.5 for token in range(4097)}
     reply = send(client, "chat", {"messages": [message], "logit_bias": many, **short})
     assert reply.status == 400 and reply.error and reply.error["param"] == "logit_bias"

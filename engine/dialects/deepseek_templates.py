@@ -54,7 +54,9 @@ _MOST_EFFORT = (
 
 # What all have in common: whether the model thinks, the last question, tools and calls.
 _HEAD = """
-{%- set thinks = reasoning_effort is defined and reasoning_effort not in [none, 'none'] %}
+{%- set thinks = @THINKS@ %}
+{%- if reasoning_effort is defined %}{% set thinks = reasoning_effort not in [none, 'none'] %}
+{%- endif %}
 {%- if enable_thinking is defined %}{% set thinks = enable_thinking %}{% endif %}
 {%- if thinking is defined %}{% set thinks = thinking %}{% endif %}
 {%- set opening = '<think>' if thinks else '</think>' %}
@@ -189,6 +191,7 @@ V32 = _version(
     _V32,
     _TOOLS_V32,
     ("function_calls", "invoke", "parameter"),
+    THINKS="false",
     THOUGHT="loop.index0 > last.question",
     IS_QUESTION="message.role == 'user'",
 )
@@ -202,6 +205,7 @@ V4 = _version(
     + json.dumps(_MOST_EFFORT)
     + """ }}{% endif %}""",
     LATER_SYSTEM="{{ raise_exception('only the first message can be a system message') }}",
+    THINKS="true",
     THOUGHT="(keeps or loop.index0 > last.question)",
     IS_QUESTION="message.role in ['user', 'tool']",
 )
@@ -216,6 +220,7 @@ V41 = _version(
 {%- if thinks %}
 {{- 'Reasoning effort: ' + (effort or 75) | string + ' of 100\\n\\n' }}{% endif %}""",
     LATER_SYSTEM="{{ '<｜System｜>' }}",
+    THINKS="true",
     THOUGHT="(keeps or loop.index0 > last.question)",
     IS_QUESTION="(message.role in ['user', 'tool'] or message.role == 'system' and not loop.first)",
 )

@@ -44,21 +44,24 @@ class Dialect:
 
     `spellings` are its delimiters: those that are one token in a vocabulary count only as that
     token. `grammar` builds the Lark expression of everything from the first call's opener to the
-    last one's end; `opener` is the delimiter that it begins with, if that is a single token in the
-    family's own vocabularies, else None, and then `headers` gives, for a tool's name, the text that
-    is certain to begin a call of it. `fits` recognises the family by a checkpoint's chat template
-    and control tokens. `template` is for checkpoints without one. `compose` makes the grammar of a
-    whole output for a family whose outputs are more than thoughts, text and calls in a row.
+    last one's end, None for a family without calls; `opener` is the delimiter that it begins with,
+    if that is a single token in the family's own vocabularies, else None, and then `headers` gives,
+    for a tool's name, the text that is certain to begin a call of it. `compose` makes the grammar
+    of a whole output for a family whose outputs are more than thoughts, text and calls in a row.
+    `new_id` makes ids, `takes_id` tells which of the model's own its templates accept. `fits`
+    recognises the family by a checkpoint's chat template and control tokens. `template` is for
+    checkpoints without one.
     """
 
     name: str
     parser: type[OutputParser]
     spellings: tuple[str, ...]
-    grammar: Callable[[Rules], str]
+    grammar: Callable[[Rules], str] | None
     rendering: Rendering
     fits: Callable[[str, Container[str]], bool]
     opener: str | None = None
     headers: Callable[[str], str] | None = None
     new_id: Callable[[], str] = field(default=random_id)
+    takes_id: Callable[[str], bool] = field(default=bool)
     template: str | None = None
     compose: Callable[[Composition], str | None] | None = None

@@ -253,7 +253,7 @@ def _compose(parts: Composition) -> str | None:
     A message that the prompt began may go on without one.
     """
     rules, loose = parts.rules, parts.loose()
-    if parts.calls is None and parts.body is None:
+    if parts.calls is None and parts.body is None and not parts.form.tools:
         return None
     following = f"{rules.mark(END)} {rules.mark(START)} {rules.text('assistant')}"
     channels = f"{rules.text('analysis')} | {rules.text('commentary')}"

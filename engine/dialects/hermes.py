@@ -19,6 +19,7 @@ from engine.events import Channel
 from engine.grammar.rules import Rules
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
+_NAME, _ARGUMENTS = '"name":', '"arguments":'
 
 
 class HermesParser(OutputParser):
@@ -38,11 +39,16 @@ class HermesParser(OutputParser):
 
 
 def grammar(rules: Rules) -> str:
-    """`<tool_call>`, the object on lines of its own, `</tool_call>`; a line break between calls."""
+    """`<tool_call>`, the object on lines of its own, `</tool_call>`; a line break between calls.
+
+    Between the parts of the object there may be one blank or none.
+    """
+    blank = f"{rules.text(' ')}?"
 
     def body(name: str, arguments: str) -> str:
-        before, after = rules.text('{"name": '), rules.text(', "arguments": ')
-        return rules.rule(f"{before} {name} {after} {arguments} {rules.text('}')}")
+        before = f"{rules.text('{')} {blank} {rules.text(_NAME)} {blank}"
+        after = f"{rules.text(',')} {blank} {rules.text(_ARGUMENTS)} {blank}"
+        return rules.rule(f"{before} {name} {after} {arguments} {blank} {rules.text('}')}")
 
     bodies = [body(rules.text(_quoted(tool.name)), rules.arguments(tool)) for tool in rules.tools]
     if rules.open_names:

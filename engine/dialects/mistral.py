@@ -9,6 +9,7 @@ Source: mistral-common.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import string
 from collections.abc import Container, Sequence
@@ -176,6 +177,11 @@ def _spelt(name: str) -> str:
     return json.dumps(name, ensure_ascii=False)[1:-1]
 
 
+def takes_id(call_id: str) -> bool:
+    """The templates refuse other ids."""
+    return re.fullmatch("[A-Za-z0-9]{9}", call_id) is not None
+
+
 def new_id() -> str:
     """Nine letters and digits: the templates refuse others."""
     return "".join(secrets.choice(_ALPHANUMERIC) for _ in range(9))
@@ -210,6 +216,7 @@ MISTRAL = Dialect(
     fits=_fits,
     opener=OPEN,
     new_id=new_id,
+    takes_id=takes_id,
 )
 MAGISTRAL = replace(
     MISTRAL,

@@ -48,7 +48,7 @@ class OutputParser:
         self.reader = Reader()
         self._space = ""  # white space of the current text, said only if more of it follows
         self._spoke = True  # whether the last thing of the answer is text
-        self._failed = 0
+        self.failed = 0  # calls that turned out to be none
         self._calls = 0  # calls said
         self._steps = self.run()
         self._advance()
@@ -138,6 +138,7 @@ class OutputParser:
                 return
             stop, match = found
             thoughts_space, self._space = self._space, ""
+            self.reader.recast(Channel.MARKUP)
             if stop.name == "close":
                 self.reader.consume(match.end(), Channel.MARKUP)
                 yield from self.reader.skip_space()
@@ -194,6 +195,8 @@ class OutputParser:
         reader.pin()
         try:
             for piece in self.call(head):
+                if isinstance(piece, Opened) and not self._may_call(piece.name):
+                    raise Malformed
                 if isinstance(piece, Arguments) and not opened:
                     continue  # a limit cut them off before the name
                 if piece is WAIT or self.expected.trusted:
@@ -216,6 +219,9 @@ class OutputParser:
         reader.unpin()
         return True
 
+    def _may_call(self, name: str) -> bool:
+        return self.expected.names is None or name in self.expected.names
+
     def _broken_call(self, error: Malformed, held: list[Piece], opened: bool) -> Steps[bool]:
         """What began like a call and has no end.
 
@@ -236,7 +242,7 @@ class OutputParser:
             self._spoke = False
             return True
         reader.rewind()
-        self._failed += 1
+        self.failed += 1
         return False
 
     # What dialects use
@@ -248,7 +254,7 @@ class OutputParser:
     def call_stops(self) -> list[Stop]:
         """The stop at a call, where calls are read."""
         head = self.call_head() if self.expected.tools is not None else None
-        if head is None or self._failed >= MOST_FAILED:
+        if head is None or self.failed >= MOST_FAILED:
             return []
         return [Stop("call", head[0], regex.compile(head[1]))]
 
@@ -282,6 +288,8 @@ class OutputParser:
         text = self._space + self.marks.plain(self.reader.consume(end, channel))
         core = text.rstrip()
         self._space = text[len(core) :]
+        if channel is Channel.REASONING:
+            self.reader.held = len(self._space)
         if core:
             self._spoke = channel is Channel.TEXT
             yield Said(channel, core)
@@ -289,5 +297,6 @@ class OutputParser:
     def say_space(self, channel: Channel) -> Iterator[Piece]:
         """Say the white space that waited."""
         space, self._space = self._space, ""
+        self.reader.held = 0
         if space:
             yield Said(channel, space)

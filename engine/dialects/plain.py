@@ -9,8 +9,6 @@ from engine.dialects.dialect import Dialect, Rendering
 from engine.dialects.json_text import dumps
 from engine.dialects.parser import OutputParser
 from engine.dialects.tool_text import arguments_of, show_results, signatures
-from engine.errors import RequestError
-from engine.grammar.rules import Rules
 
 
 class PlainParser(OutputParser):
@@ -18,11 +16,6 @@ class PlainParser(OutputParser):
 
     think_open = None
     think_close = None
-
-
-def grammar(rules: Rules) -> str:
-    """There is no syntax that a call could be held to."""
-    raise RequestError("this model cannot be held to calls of tools", "tools")
 
 
 def _calls(calls: Sequence[ToolCall]) -> str:
@@ -41,7 +34,7 @@ PLAIN = Dialect(
     name="plain",
     parser=PlainParser,
     spellings=(),
-    grammar=grammar,
+    grammar=None,
     rendering=Rendering(_tools, _calls, show_results),
     fits=_fits,
 )

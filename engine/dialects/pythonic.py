@@ -24,12 +24,13 @@ _KEYWORD = regex.compile(r"[^\W\d]\w{0,200}")
 
 
 def grammar(rules: Rules) -> str:
-    """The list on one line; values as JSON writes them."""
+    """The list on one line; values that nothing is asked of may be Python's or JSON's."""
+    literal = _literal(rules)
 
     def member(name: str, schema: Schema) -> str:
         return f"{rules.text(name)} {rules.text('=')} {rules.value(schema)}"
 
-    free = f"{rules.regex('[A-Za-z_][A-Za-z0-9_]{0,99}')} {rules.text('=')} {rules.value(True)}"
+    free = f"{rules.regex('[A-Za-z_][A-Za-z0-9_]{0,99}')} {rules.text('=')} {literal}"
 
     def call(name: str, tool: Tool | None) -> str:
         if tool is not None and not _has_keywords(rules, tool):
@@ -45,6 +46,22 @@ def grammar(rules: Rules) -> str:
         calls.append(call(rules.name(), None))
     listed = rules.repeated(rules.rule(" | ".join(calls)), rules.text(", "))
     return f"{rules.text('[')} {listed} {rules.text(']')}"
+
+
+def _literal(rules: Rules) -> str:
+    """A value as Python writes it, lists and dictionaries included."""
+    comma, colon = rules.regex(", ?"), rules.regex(": ?")
+    text = rules.regex(r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*"')
+    other = rules.regex(r"-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,15})?(?:[eE][-+]?[0-9]{1,3})?")
+    word = rules.regex("True|False|None|true|false|null")
+    value = rules.recursive(
+        lambda value: (
+            f"{text} | {other} | {word}"
+            f' | "[" ({value} ({comma} {value})*)? "]"'
+            f' | "{{" ({text} {colon} {value} ({comma} {text} {colon} {value})*)? "}}"'
+        )
+    )
+    return value
 
 
 def _has_keywords(rules: Rules, tool: Tool) -> bool:
@@ -68,7 +85,7 @@ def show_tools(tools: Sequence[Tool]) -> str:
         "You have access to these functions:\n\n"
         f"{signatures(tools)}\n\n"
         "To call them, answer with nothing but a list of calls in this format:\n"
-        "[func_name1(param1=value1, param2=value2), func_name2()]"
+        '[a_function(its="arguments"), another()]'
     )
 
 

@@ -47,6 +47,7 @@ class Reader:
         self.cut = False
         self.spans: list[Span] = []
         self._base = 0  # characters of the output before `text`
+        self.held = 0  # characters consumed last whose channel is not certain
         self._pin: int | None = None
 
     @property
@@ -55,7 +56,7 @@ class Reader:
 
     @property
     def settled(self) -> int:
-        return self._base + (self.at if self._pin is None else self._pin)
+        return self._base + (self.at if self._pin is None else self._pin) - self.held
 
     def push(self, text: str) -> None:
         """More text. What cannot be read again is dropped."""
@@ -74,6 +75,18 @@ class Reader:
                 self.spans.pop()
             self.spans.append(Span(self._base + end, channel))
         return self.text[start:end]
+
+    def recast(self, channel: Channel) -> None:
+        """Give the characters that are held another channel; they are certain now."""
+        count, self.held = self.held, 0
+        if not count:
+            return
+        end = self._base + self.at
+        last = self.spans.pop()
+        before = self.spans[-1].end if self.spans else 0
+        if before < end - count:
+            self.spans.append(Span(end - count, last.channel))
+        self.spans.append(Span(end, channel))
 
     def pin(self) -> None:
         """Remember this place, for `rewind`."""

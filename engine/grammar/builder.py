@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 
 ANY = r"(?s:.*)"
 _PIECES = re.compile(r"[A-Za-z0-9_.-]+|.", re.DOTALL)
@@ -46,6 +47,13 @@ class Builder:
     def rule(self, body: str) -> str:
         """A rule with this body; returns its name. The same body has the same name."""
         return self._define("r", "", body)
+
+    def recursive(self, body: Callable[[str], str]) -> str:
+        """A rule whose body is made of its own name."""
+        name = f"v{len(self.bodies)}"
+        self._heads[name], self.bodies[name] = name, ""
+        self.bodies[name] = body(name)
+        return name
 
     def lazy(self, terminal: str) -> str:
         """A rule that ends as soon as its one terminal matches."""

@@ -78,7 +78,7 @@ def _is_needed(form: OutputForm) -> bool:
     if not form.tools or form.calls is None:
         return False
     if form.choice.mode == "none":
-        return form.has_opener
+        return form.has_opener or form.compose is not None
     return form.must_call or form.constrain != "off"
 
 

@@ -6,6 +6,7 @@ import json
 import numbers
 import re
 import secrets
+from collections.abc import Mapping
 from typing import NoReturn, cast
 
 from engine.conversation import ToolCall
@@ -14,6 +15,18 @@ from engine.text.guard import copied
 _MOST_DIGITS = 1000  # Python converts no integer beyond 4,300
 _DEEPEST = 64
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class AsWritten(dict[str, object]):
+    """A JSON object with the text that a model or a client wrote for it.
+
+    A template that writes it back as JSON writes that text, so that what the model generated has
+    the same tokens in the next prompt, however it spaced them.
+    """
+
+    def __init__(self, value: Mapping[str, object], text: str) -> None:
+        super().__init__(value)
+        self.text = text
 
 
 class Exact(numbers.Number):

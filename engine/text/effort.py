@@ -178,6 +178,7 @@ class Efforts:
         if isinstance(wanted, int):
             if controls.number is not None:
                 score = min(max(wanted, 1), 100)
+                self._note(wanted, score)
                 return score, {controls.number: score}
             wanted = _level_of(wanted)
         if controls.levels:

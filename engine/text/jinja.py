@@ -15,7 +15,7 @@ from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from engine.text.arguments import dumps
+from engine.text.arguments import AsWritten, dumps
 
 _MAX_OUTPUT = 64 * 1024 * 1024  # characters
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
@@ -93,6 +93,9 @@ def _tojson(
 
     Non-ASCII text is escaped here, so that a guard character stays one character.
     """
+    changes = ensure_ascii or indent is not None or separators is not None or sort_keys
+    if isinstance(value, AsWritten) and not changes:
+        return value.text
     text = dumps(
         value, ensure_ascii=False, indent=indent, separators=separators, sort_keys=sort_keys
     )

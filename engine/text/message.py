@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from engine.conversation import ToolCall
 from engine.text.abilities import Abilities
-from engine.text.arguments import as_mapping, as_text, parse_object
+from engine.text.arguments import AsWritten, as_mapping, as_text, parse_object
 from engine.text.guard import Guard
 from engine.text.turns import Turn
 
@@ -41,4 +43,9 @@ def _arguments(call: ToolCall, abilities: Abilities, guard: Guard) -> object:
     copies = abilities.arguments == "text"
     if abilities.copies_arguments and not copies:
         copies = not call.custom and parse_object(call.arguments) is None
-    return guard.text(as_text(call)) if copies else guard.arguments(as_mapping(call))
+    if copies:
+        return guard.text(as_text(call))
+    value = cast(dict[str, object], guard.arguments(as_mapping(call)))
+    if call.custom or parse_object(call.arguments) is None or not call.arguments.strip():
+        return value
+    return AsWritten(value, guard.text(call.arguments.strip()))

@@ -98,10 +98,11 @@ class ChatTemplate:
     @property
     def knows_thoughts(self) -> bool:
         """Whether the model may think, so that the delimiters of thoughts are none of its text."""
-        opened = self.dialect.parser.think_open
+        parser = self.dialect.parser
         if self.dialect.compose is not None:
             return True
-        return opened is not None and (opened in self.marks.tokens or opened in self._source)
+        delimiters = [one for one in (parser.think_open, parser.think_close) if one is not None]
+        return any(one in self.marks.tokens or one in self._source for one in delimiters)
 
     @property
     def controls(self) -> Controls:

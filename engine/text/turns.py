@@ -134,7 +134,7 @@ def arrange(
       under one that wants roles to alternate, neighbours of one role are joined, and where it wants
       an answer to results before the user speaks again, there is an empty one.
     """
-    arranged = list(turns)
+    arranged = [turn for at, turn in enumerate(turns) if not (at and _says_nothing(turn))]
     if any(turn.role == "developer" for turn in arranged):
         arranged = _hoisted(arranged, guard)
     elif not abilities.inline_system:
@@ -149,6 +149,11 @@ def arrange(
     if not abilities.repeated_roles:
         arranged = _joined(arranged)
     return arranged if abilities.user_after_results else list(_answered(arranged))
+
+
+def _says_nothing(turn: Turn) -> bool:
+    """Instructions without text are none (Helios)."""
+    return turn.role in ("system", "developer") and not turn.content.strip()
 
 
 def _hoisted(turns: list[Turn], guard: Guard) -> list[Turn]:

@@ -23,23 +23,6 @@ def refused(call: Any) -> RequestError:
     return caught.value
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["f", "mcp__server__do-it", "a.b/c:d", "two words", "naïve_天気", "x" * 256, "$&{}[]()\\", "-"],
-)
-def test_names_are_those_of_real_clients(name: str) -> None:
-    assert [tool.name for tool in check_tools([(Tool(name), "tools[0].name")])] == [name]
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["a\nb", "\x00", "a\tb", "\x7f", 'a"b', "it's", "<f", "f>", "\u2028", "\u202e", " f", "f "],
-)
-def test_a_name_that_no_model_could_write_back_is_refused(name: str) -> None:
-    error = refused(lambda: check_tools([(Tool("ok"), "n[0]"), (Tool(name), "n[1]")]))
-    assert error.param == "n[1]" and error.message.startswith("n[1] may ")
-
-
 def test_a_name_is_that_of_one_tool_of_any_kind() -> None:
     twice = [(Tool("f"), "n[0]"), (Tool("g"), "n[1]"), (Tool("f", format=CustomFormat()), "n[2]")]
     assert refused(lambda: check_tools(twice)).param == "n[2]"

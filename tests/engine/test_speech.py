@@ -36,6 +36,7 @@ def reading(*, trusted: bool = False, parallel: bool = True, **expected: object)
     return Reading(
         parser=lambda: HERMES.parser(marks, Expected(TOOLS, trusted=trusted, **expected)),  # type: ignore[arg-type]
         new_id=lambda: f"call_{next(numbers)}",
+        takes_id=bool,
         marks=marks.of_token,
         spellings=marks.chars,
         parallel_calls=parallel,
@@ -67,7 +68,7 @@ def test_thoughts_answer_and_calls_are_told_apart_and_counted(trusted: bool) -> 
     assert [event.call for event in events if isinstance(event, CallEnd)] == [0, 1]
     finished = end(events)
     assert finished.cause is FinishCause.TOOL_CALLS
-    assert finished.usage.reasoning == len("hmm\n")  # a token is a byte here
+    assert finished.usage.reasoning == len("hmm")  # a token is a byte here
     assert finished.usage.output == len(ids(text)) + 1
 
 
