@@ -27,7 +27,7 @@ def decode_effort(value: str | int | None, param: str) -> Effort | int | None:
     if not any(char.isalpha() for char in value):
         raise RequestError(f"{param} must be a word, or a number without quotes", param)
     level = nearest_effort(value)
-    log.info("%s %r counts as %s", param, value, level or "the default")
+    log.info("%s %r counts as %s", param, value[:64], level or "the default")
     return level
 
 

@@ -254,6 +254,8 @@ class Choice:
         stop: str | int | None = None,
         error: str | None = None,
     ) -> None:
+        if self.finished:  # what was said last had ended the turn already
+            return
         self.finished = True
         if cause not in BROKEN:
             self._speech.finish(events, cut=cause not in _OWN_ENDS)

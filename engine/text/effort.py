@@ -27,6 +27,8 @@ _SCORES: Mapping[Effort, int] = {
     "none": 0, "minimal": 25, "low": 50, "medium": 62, "high": 75, "xhigh": 87, "max": 100,
 }  # fmt: skip
 _STRANGE = "zqprobe"
+_MOST_LOGGED = 256
+_LONGEST_WORD = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ class Efforts:
         if isinstance(named, int) and not isinstance(named, bool):
             return named
         if isinstance(named, str):
-            found = self._meant(named)
+            found = self._meant(named[:_LONGEST_WORD])
             if found is not None:
                 return found
         switches = [kwargs[key] for key in _SWITCHES if isinstance(kwargs.get(key), bool)]
@@ -194,12 +196,13 @@ class Efforts:
         return None, {}
 
     def _note(self, wanted: object, applied: object) -> None:
-        """Log a substitution, each once."""
+        """Log a substitution, each once where there are not too many."""
         if wanted == applied or (wanted, applied) in self._logged:
             return
-        self._logged.add((wanted, applied))
+        if len(self._logged) < _MOST_LOGGED:  # the words are the clients'
+            self._logged.add((wanted, applied))
         level = "the template's default" if applied is None else applied
-        log.info("reasoning effort %s is applied as %s", wanted, level)
+        log.info("reasoning effort %r is applied as %s", wanted, level)
 
 
 def _level_of(score: int) -> Effort:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from engine.conversation import CustomFormat, Tool
 from engine.dialects.hermes import HERMES
 from engine.dialects.marks import Marks
+from engine.dialects.mistral import MISTRAL
 from engine.dialects.pieces import Expected
 from engine.events import (
     CallDelta,
@@ -132,3 +134,35 @@ def test_a_delta_is_one_kind_of_text() -> None:
     events = play(choice(reading=reading()), [*ids("<think>a</think>b"), 0], FinishCause.END)
     kinds = [type(event) for event in events if isinstance(event, TextDelta | ReasoningDelta)]
     assert kinds == [ReasoningDelta, TextDelta]
+
+
+def test_a_turn_ends_once() -> None:
+    """A stop string that holds the end of the only call back until the model ends."""
+    one = choice("</tool_call>Z", reading=reading(parallel=False))
+    events = play(one, [*ids(call_text("f", {})), 0], FinishCause.END)
+    assert end(events).cause is FinishCause.TOOL_CALLS
+    assert sum(isinstance(event, CallEnd) for event in events) == 1
+
+
+def test_ids_that_the_templates_refuse_are_replaced() -> None:
+    marks = Marks(MISTRAL.spellings, tokenizer().control_tokens)
+    read = replace(
+        reading(),
+        parser=lambda: MISTRAL.parser(marks, Expected(TOOLS)),
+        takes_id=MISTRAL.takes_id,
+        new_id=MISTRAL.new_id,
+    )
+    for own, kept in (("abcDEF123", True), ("call_1", False)):
+        text = f'[TOOL_CALLS] [{{"name": "f", "arguments": {{}}, "id": "{own}"}}]'
+        events = play(choice(reading=read), [*ids(text), 0], FinishCause.END)
+        [start] = [event for event in events if isinstance(event, CallStart)]
+        assert (start.id == own) is kept
+        assert MISTRAL.takes_id(start.id)
+
+
+def test_only_the_tools_of_the_choice_are_called() -> None:
+    text = call_text("g", {}) + call_text("f", {})
+    read = reading(names=frozenset({"f"}))
+    events = play(choice(reading=read), [*ids(text), 0], FinishCause.END)
+    assert [e.name for e in events if isinstance(e, CallStart)] == ["f"]
+    assert '"name": "g"' in said(events)

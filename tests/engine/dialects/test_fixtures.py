@@ -44,7 +44,8 @@ DIALECT_OF = {
 # Recordings whose expected value is wrong, with the reason.
 WRONG: dict[str, str] = {}
 
-# Recordings whose expected text keeps the white space before a call, which we do not say.
+# Recordings whose expected text keeps the white space before a call. It is layout of the call:
+# recordings of the same families (gemma4/vllm-text-before-call) and of others expect it gone.
 SOFT = frozenset(
     (
         "kimi/k2i-vllm-single-call-content-before",
