@@ -54,17 +54,16 @@ class Incomplete(Malformed):
 class Expected:
     """What a request lets the output hold.
 
-    `tools`: the declared ones by name; None: no calls are read. `names`: the only ones that may be
-    called, if not all. `tail`: what the prompt ends in,
+    `tools`: the declared ones by name; None: no calls are read. `tail`: what the prompt ends in,
     its delimiters marked. `thinks`: the model may think, so the delimiters of thoughts count.
-    `trusted`: masks guarantee that calls are well-formed, so their pieces
-    go out before they are whole. `verbatim`: the answer has a format of its own; once it begins,
-    all that follows is answer.
+    `trusted`: masks guarantee that calls are well-formed, so their pieces go out before they are
+    whole. `verbatim`: the answer has a format of its own; once it begins, all that follows is
+    answer. `names`: the only tools that may be called, if not all.
     """
 
     tools: Mapping[str, Tool] | None = None
-    names: frozenset[str] | None = None
     tail: str = ""
     thinks: bool = True
     trusted: bool = False
     verbatim: bool = False
+    names: frozenset[str] | None = None

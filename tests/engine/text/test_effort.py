@@ -246,8 +246,8 @@ def test_a_substitution_is_logged_once(markup: Tokenizer, caplog: pytest.LogCapt
         for effort in ("xhigh", "high", "xhigh", "none", "xhigh"):
             template.applied(Conversation(USER, thinking=Thinking(effort)))
     assert caplog.messages == [
-        "reasoning effort xhigh is applied as high",
-        "reasoning effort none is applied as low",
+        "reasoning effort 'xhigh' is applied as high",
+        "reasoning effort 'none' is applied as low",
     ]
 
 

@@ -113,9 +113,10 @@ def test_turns_are_the_templates_own(markup: Tokenizer, texts: list[list[str]]) 
     ids = ids_of(markup, CHATML, conversation(*turns))
     start = markup.control_tokens["<|im_start|>"]
     end = markup.control_tokens["<|im_end|>"]
-    assert ids.count(start) == len(turns) + 1
-    assert ids.count(end) == len(turns)
-    for _, content in turns:
+    shown = [turn for turn in turns if turn[0] != "system" or turn[1].strip()]
+    assert ids.count(start) == len(shown) + 1
+    assert ids.count(end) == len(shown)
+    for _, content in shown:
         assert content in markup.decode(ids)
 
 
@@ -210,7 +211,8 @@ def test_no_text_of_tools_becomes_a_control_token_in_a_dialects_words(dialect: D
 
     for kind in ({}, {"malformed": True}, {"custom": True}):
         plain, _ = shown(with_tools("quote", **kind))
+        odd, _ = shown(with_tools("quo+te", **kind))  # a dialect may put quotes around such a key
         for quote in ("<s>", *delimiters, "think"):
             found, text = shown(with_tools(quote, **kind))
-            assert found == plain
+            assert found in (plain, odd)
             assert not re.search(r"[\ufdd0-\ufdef]|\\ufd", text)  # no guard is left, none escaped
