@@ -83,15 +83,15 @@ class Preparer:
         if request.constraint is not None:
             grammar_of(request.constraint)  # what cannot be read cannot be asked for either
         prompt = self._render(request)
-        plan = self._plan(request, prompt)
-        if plan.grammar is not None and sampling.ignore_eos:
-            raise RequestError("ignore_eos cannot be combined with a constraint", "ignore_eos")
         max_tokens, limit_cause = self._output_limit(request, len(prompt.token_ids))
         if sampling.min_tokens > max_tokens:
             raise RequestError(
                 f"min_tokens {sampling.min_tokens} is more than the output limit of {max_tokens}",
                 "min_tokens",
             )
+        plan = self._plan(request, prompt)  # takes time: behind all that refuses at once
+        if plan.grammar is not None and sampling.ignore_eos:
+            raise RequestError("ignore_eos cannot be combined with a constraint", "ignore_eos")
         echo = self._echo(request, prompt)
         return Prepared(request, prompt, sampling, max_tokens, limit_cause, plan, echo)
 

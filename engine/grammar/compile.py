@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from engine.errors import RequestError
+from engine.grammar.cache import Cache
 from engine.grammar.document import Refused
 from engine.grammar.keywords import OBJECT_KEYWORDS
 from engine.grammar.lark import MAX_GRAMMAR_CHARS, checked
@@ -28,6 +29,7 @@ MAX_CHOICES = 4096
 WHITESPACE = r" |\n {0,24}"
 _ESCAPES = 'nrbtf\\"'
 _BLAME_CHARS = 500_000  # what a search for the part to blame compiles at most, about a second
+_COMPILED = Cache[str](8 * 1024 * 1024)  # characters of grammars
 _STRUCTURE = frozenset(("type", "items", "$ref", *OBJECT_KEYWORDS))
 
 
@@ -40,15 +42,19 @@ def grammar_of(constraint: OutputConstraint) -> str:
     """
     try:
         return compiled(constraint.kind, constraint.source)
-    except Refused as error:
+    except (Refused, RecursionError) as error:
         about_schema = constraint.kind == "json_schema"
         code = "invalid_schema" if about_schema else "invalid_grammar"
-        raise RequestError(str(error), constraint.param, code) from None
+        reason = str(error) if isinstance(error, Refused) else "what it holds is nested too deeply"
+        raise RequestError(reason, constraint.param, code) from None
 
 
-@lru_cache(maxsize=64)
 def compiled(kind: str, source: str) -> str:
     """As `grammar_of`, by the kind and source of a constraint. Raises Refused."""
+    return _COMPILED.get(f"{kind} {source}", lambda: _compiled(kind, source), len)
+
+
+def _compiled(kind: str, source: str) -> str:
     if kind in ("json_object", "json_schema"):
         schema = normalise({"type": "object"} if kind == "json_object" else source)
         grammar = lark(f"start: %json {inline(schema)}")

@@ -6,6 +6,8 @@ import json
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
+from engine.conversation import Tool
+
 MAX_SCHEMA_CHARS = 256 * 1024
 _MAX_DIGITS = 300
 
@@ -15,6 +17,14 @@ class Refused(Exception):
 
     def __init__(self, reason: str, pointer: str | None = None) -> None:
         super().__init__(reason if pointer is None else f"{reason} (at {pointer})")
+
+
+class RefusedTool(Refused):
+    """What was asked for one of several tools cannot be promised beside the others."""
+
+    def __init__(self, reason: str, tool: Tool) -> None:
+        super().__init__(reason)
+        self.tool = tool
 
 
 def parse(text: str) -> Any:

@@ -9,6 +9,7 @@ from engine.config import Constrain
 from engine.conversation import Tool, ToolChoice
 from engine.grammar.builder import ANY, escaped, pattern
 from engine.grammar.compile import bounded, choice, inline, inline_checked
+from engine.grammar.document import RefusedTool
 from engine.grammar.headers import Header, headers
 from engine.grammar.lark import checked
 from engine.grammar.rules import Rules
@@ -98,6 +99,11 @@ class Composition:
         return self.rules.rule(_SPACE)
 
 
+def is_wanted(tool: Tool) -> bool:
+    """Whether a client relies on calls of this tool to be valid."""
+    return tool.strict or tool.format is not None
+
+
 def expression(composition: Composition) -> str | None:
     """The whole output; None where nothing can be constrained."""
     form = composition.form
@@ -129,7 +135,11 @@ def _free(parts: Composition) -> str | None:
     if calls is None or form.has_opener:
         loose = parts.loose(delimiters=thinks)
         return loose if calls is None else f"{loose} {calls}?"
-    known = headers(parts.rules, calls, [tool.name for tool in form.callable], form.headers)
+    names = [tool.name for tool in form.callable]
+    known, missed = headers(parts.rules, calls, names, form.headers)
+    for tool in form.callable:
+        if tool.name in missed and is_wanted(tool) and parts.rules.enforces(tool):
+            raise RefusedTool("its calls cannot be told from this model's text", tool)
     if not known:
         return None
     begun = parts.rules.rule(" | ".join(_begun(parts.rules, known)))

@@ -14,8 +14,10 @@ from typing import NamedTuple
 
 from engine.grammar.builder import Builder
 
-MOST_UNFOLDED = 4096
+_MOST_UNFOLDED = 4096
+_MOST_PER_NAME = 256
 _WORD = r"[A-Za-z0-9_.-]"
+_BEHIND_WORD = re.compile(rf"({_WORD}+)(?!{_WORD}).", re.DOTALL)
 _TOKEN = re.compile(
     r"""\s*(?:
     (?P<literal> "(?:\\.|[^"\\])*" (?!i) )
@@ -67,36 +69,84 @@ class Header(NamedTuple):
     is_certain: bool
 
 
+class Found(NamedTuple):
+    """What calls begin with, and the tools whose calls do not all begin so, as far as is known."""
+
+    headers: list[Header]
+    missed: list[str]
+
+
 def headers(
     rules: Builder, calls: str, names: Sequence[str], given: Callable[[str], str] | None
-) -> list[Header]:
+) -> Found:
     """The beginnings of calls that name one of some tools; none where a call names it too late.
 
     `given` makes the beginning of a tool's name, where the syntax knows better than that it ends
     behind the name and one character more.
     """
-    known = [given(name) for name in names] if given is not None else []
-    behind = re.compile(
-        rf"(?<!{_WORD})(?:{'|'.join(map(re.escape, names))})(?!{_WORD}).", re.DOTALL
-    )
+    end_of = _Given(names, given) if given is not None else _Named(names)
+    unfolding = _Unfolding(rules, end_of, _MOST_UNFOLDED + _MOST_PER_NAME * len(names))
+    found = list(dict.fromkeys(unfolding.run(_Reader(calls).choice().options[0], "")))
+    # Behind a token, calls of any tool may follow, unless the unfolding has stopped before.
+    is_whole = not unfolding.is_stopped and any(not header.is_certain for header in found)
+    missed = [] if is_whole else [name for name in names if name not in unfolding.named]
+    return Found(found, missed)
 
-    def end_of(text: str) -> int | None:
-        if given is not None:
-            return min((len(one) for one in known if text.startswith(one)), default=None)
-        found = behind.search(text)
-        return found.end() if found else None
 
-    unfolding = _Unfolding(rules, end_of)
-    found = list(unfolding.run(_Reader(calls).choice().options[0], ""))
-    return list(dict.fromkeys(found))
+End = tuple[int, str]
+"""Where the beginning of a call ends, and the tool that it names."""
+
+
+class _Given:
+    """The ends of beginnings that are known."""
+
+    def __init__(self, names: Sequence[str], given: Callable[[str], str]) -> None:
+        self.known = {given(name): name for name in reversed(names)}
+        self.lengths = sorted({len(text) for text in self.known})
+
+    def __call__(self, text: str) -> End | None:
+        for length in self.lengths:
+            if length <= len(text) and (name := self.known.get(text[:length])) is not None:
+                return length, name
+        return None
+
+
+class _Named:
+    """The ends of beginnings behind a tool's name and one character more."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.words = {name for name in names if re.fullmatch(f"{_WORD}+", name)}
+        odd = "|".join(re.escape(name) for name in names if name not in self.words)
+        self.odd = re.compile(rf"(?<!{_WORD})({odd})(?!{_WORD}).", re.DOTALL) if odd else None
+
+    def __call__(self, text: str) -> End | None:
+        ends = []
+        for found in _BEHIND_WORD.finditer(text):
+            word = found[1]
+            starts = [0, *(at + 1 for at, char in enumerate(word) if char == ".")]
+            names = [word[at:] for at in starts if word[at:] in self.words]
+            if names:
+                ends.append((found.end(), names[0]))
+                break
+        if self.odd is not None and (other := self.odd.search(text)):
+            ends.append((other.end(), other[1]))
+        return min(ends, default=None)
 
 
 class _Unfolding:
-    def __init__(self, rules: Builder, end_of: Callable[[str], int | None]) -> None:
+    """`named` are the tools whose calls were found to begin."""
+
+    def __init__(self, rules: Builder, end_of: Callable[[str], End | None], most: int) -> None:
         self.rules = rules
         self.end_of = end_of
+        self.most = most
         self.steps = 0
+        self.named: set[str] = set()
         self.bodies: dict[str, _Choice] = {}
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.steps > self.most
 
     def body(self, name: str) -> _Choice | None:
         """What a rule consists of; None for what is no plain rule."""
@@ -107,16 +157,18 @@ class _Unfolding:
     def run(self, nodes: _Nodes, text: str) -> Iterator[Header]:
         """All headers that begin with `text`, if these nodes follow it."""
         self.steps += 1
-        if self.steps > MOST_UNFOLDED or not nodes:
+        if self.is_stopped or not nodes:
             return
         first, rest = nodes[0], nodes[1:]
         match first:
             case _Literal(literal):
                 whole = text + literal
-                end = self.end_of(whole)
-                if end is None:
+                found = self.end_of(whole)
+                if found is None:
                     yield from self.run(rest, whole)
                 else:
+                    end, name = found
+                    self.named.add(name)
                     left = (_Literal(whole[end:]), *rest) if end < len(whole) else rest
                     yield Header(whole[:end], self.written(left), True)
             case _Choice(options):

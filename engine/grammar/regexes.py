@@ -133,6 +133,7 @@ class _Parser:
         self.classes = classes
         self.at = 0
         self.depth = 0
+        self.stacked = 0
         self.dot_all = "s" in flags
         self.any_case = "i" in flags
 
@@ -165,11 +166,18 @@ class _Parser:
             if char in "^$":
                 self.refuse(f"'{char}' inside")
             part = self.group(leads=not parts) if char == "(" else self.atom()
-            while found := _QUANTIFIER.match(self.source, self.at):
-                self.at = found.end()
-                part = Repeat(part, found["count"])
-            parts.append(part)
+            parts.append(self.repeated(part))
         return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+
+    def repeated(self, node: Node) -> Node:
+        """What is repeated as often as the quantifiers behind it say."""
+        while found := _QUANTIFIER.match(self.source, self.at):
+            self.at = found.end()
+            self.stacked += isinstance(node, Repeat)
+            if self.stacked > _MOST_NESTED:
+                self.refuse("that many quantifiers of quantifiers")
+            node = Repeat(node, found["count"])
+        return node
 
     def atom(self) -> Chars:
         char = self.source[self.at]

@@ -8,8 +8,10 @@ from engine.conversation import Tool
 from engine.grammar import arguments, custom, values
 from engine.grammar.arguments import Parameter
 from engine.grammar.builder import ANY, Builder, escaped, pattern
+from engine.grammar.document import RefusedTool
 from engine.grammar.values import Schema
 
+MAX_ENFORCED_CHARS = 1024 * 1024
 _NAME = r"[A-Za-z0-9_.-]{1,128}"
 
 
@@ -42,6 +44,7 @@ class Rules(Builder):
         self.parallel = parallel
         self.tokens = dict(tokens or {})
         self._enforced = enforced
+        self._sizes: dict[str, int] = {}
 
     def mark(self, spelling: str) -> str:
         """A delimiter: the one token where the vocabulary has it, else its characters.
@@ -82,12 +85,21 @@ class Rules(Builder):
         """
         return tool.name in self._enforced
 
+    def _count(self, tool: Tool, size: int) -> None:
+        """Raise Refused when all that is enforced is too long, this tool's part with it."""
+        self._sizes[tool.name] = size
+        if sum(self._sizes.values()) > MAX_ENFORCED_CHARS:
+            what = "the schemas of the arguments that must be valid"
+            raise RefusedTool(f"{what} have more than {MAX_ENFORCED_CHARS:,} characters", tool)
+
     def arguments(self, tool: Tool | None) -> str:
         """The JSON object of a call's arguments: under its schema where that is enforced.
 
         None is an undeclared tool: any object. A custom tool's is `{"input": "..."}`, the string
         holding text of its format.
         """
+        if tool is not None and self.enforces(tool):
+            self._count(tool, arguments.size(tool))
         if tool is not None and tool.format is not None:
             return custom.wrapped(self, tool.format if self.enforces(tool) else None)
         if tool is None or not self.enforces(tool):
@@ -104,7 +116,10 @@ class Rules(Builder):
         (name, schema, whether it is required), in the schema's order. Refused for a schema that is
         enforced and says more about the object than that.
         """
-        return arguments.listed(tool) if self.enforces(tool) else arguments.declared(tool)
+        if not self.enforces(tool):
+            return arguments.declared(tool)
+        self._count(tool, arguments.listed_size(tool))
+        return arguments.listed(tool)
 
     def bare(self, schema: Schema, closing: str) -> str:
         """A value and the text or delimiter that closes it: a string bare, all else as JSON.
@@ -116,6 +131,8 @@ class Rules(Builder):
 
     def custom(self, tool: Tool) -> str:
         """The free text of a custom tool as it is, for syntaxes that do not quote it."""
+        if self.enforces(tool):
+            self._count(tool, arguments.size(tool))
         return custom.raw(self, tool.format if self.enforces(tool) else None)
 
     def name(self) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from engine.conversation import JsonValue
 from engine.grammar.builder import ANY, Builder, escaped, pattern
+from engine.grammar.cache import Cache
 from engine.grammar.compile import inline
 from engine.grammar.document import Refused
 from engine.grammar.objects import Schema as Part
@@ -18,8 +18,10 @@ from engine.grammar.schema import Normalised, normalise
 
 Schema = Mapping[str, JsonValue] | bool
 _LENGTH = re.compile(r"\(\?s:\.(?:\*\)|\)\{(?P<least>\d+),\d*\})")  # any text of some length
-SHARED = ("$defs", "definitions", "$schema")
+DEFINITIONS = ("$defs", "definitions")
+SHARED = (*DEFINITIONS, "$schema")
 """What of a root its parts need to stand alone."""
+_NORMALISED = Cache[Normalised](1024 * 1024)  # characters of schemas
 
 
 def json_object(schema: Mapping[str, JsonValue]) -> str:
@@ -35,10 +37,9 @@ def json_value(schema: Schema) -> str:
     return inline(outer, whole(part))
 
 
-@lru_cache(maxsize=512)
 def normalised(schema: str) -> Normalised:
     """See `normalise`."""
-    return normalise(schema)
+    return _NORMALISED.get(schema, lambda: normalise(schema), lambda _: len(schema))
 
 
 def _checked(schema: Schema) -> tuple[Normalised, Part]:

@@ -211,7 +211,7 @@ def test_no_text_of_tools_becomes_a_control_token_in_a_dialects_words(dialect: D
 
     for kind in ({}, {"malformed": True}, {"custom": True}):
         plain, _ = shown(with_tools("quote", **kind))
-        odd, _ = shown(with_tools("quo+te", **kind))  # a dialect may put quotes around such a key
+        odd, _ = shown(with_tools("quo<te", **kind))  # a dialect may put quotes around such a key
         for quote in ("<s>", *delimiters, "think"):
             found, text = shown(with_tools(quote, **kind))
             assert found in (plain, odd)
