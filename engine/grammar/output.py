@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
 
 from engine.conversation import Tool
 from engine.errors import RequestError
-from engine.grammar.arguments import check, is_free
+from engine.grammar.arguments import check, is_free, size
+from engine.grammar.cache import Cache
 from engine.grammar.compile import error_of, grammar_of
-from engine.grammar.document import Refused
-from engine.grammar.form import Composition, OutputForm, body_of, expression
-from engine.grammar.rules import Rules
+from engine.grammar.document import Refused, RefusedTool
+from engine.grammar.form import Composition, OutputForm, body_of, expression, is_wanted
+from engine.grammar.rules import MAX_ENFORCED_CHARS, Rules
 
 __all__ = ["OutputForm", "OutputGrammar", "output_grammar"]
 
@@ -39,26 +39,40 @@ def output_grammar(form: OutputForm) -> OutputGrammar | None:
         raise RequestError(
             "tool_choice asks for a call of tools that are not declared", "tool_choice"
         )
-    return _grammar(_Key(repr(form), form)) if _is_needed(form) else None
+    if not _is_needed(form):
+        return None
+    tools = [replace(tool, description="") for tool in form.tools]
+    form = replace(form, tools=tools)
+    try:
+        return _GRAMMARS.get(repr(form), lambda: _grammar(form), _size)
+    except RecursionError:
+        raise RequestError(f"the tools are {_TOO_DEEP}", "tools", "invalid_schema") from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
-    """A form as a key: the turns of a conversation bring the same tools again and again."""
-
-    text: str
-    form: OutputForm = field(compare=False)
+def _size(made: OutputGrammar | None) -> int:
+    return len(made.text) if made is not None else 0
 
 
-@lru_cache(maxsize=64)
-def _grammar(key: _Key) -> OutputGrammar | None:
-    form = key.form
+_GRAMMARS = Cache[OutputGrammar | None](8 * 1024 * 1024)  # characters of grammars
+_ERRORS = Cache[str](64 * 1024)
+_TOO_DEEP = "nested too deeply"
+
+
+def _grammar(form: OutputForm) -> OutputGrammar | None:
     if form.answer is not None:
         grammar_of(form.answer)  # refuses what is wrong with it, in its own name
     enforced = _enforced(form)
     try:
-        made = _compose(form, enforced)
+        try:
+            made = _compose(form, enforced)
+        except RefusedTool:
+            if form.constrain != "declared":
+                raise
+            enforced &= {tool.name for tool in form.callable if is_wanted(tool)}
+            made = _compose(form, enforced)
         error = _error_of(made.checkable) if made is not None else ""
+    except RefusedTool as refused:
+        raise _refusal(refused.tool, str(refused)) from None
     except Refused as refused:
         made, error = None, str(refused)
     if error:
@@ -83,6 +97,14 @@ def _is_needed(form: OutputForm) -> bool:
 
 
 def _compose(form: OutputForm, enforced: Collection[str]) -> _Made | None:
+    """Raises Refused."""
+    try:
+        return _composed(form, enforced)
+    except RecursionError:
+        raise Refused(f"what is to be enforced is {_TOO_DEEP}") from None
+
+
+def _composed(form: OutputForm, enforced: Collection[str]) -> _Made | None:
     tools = form.callable
     is_open = form.choice.mode == "auto" and form.choice.names is None
     rules = Rules(
@@ -101,7 +123,7 @@ def _compose(form: OutputForm, enforced: Collection[str]) -> _Made | None:
 
 
 def _are_all_strict(tools: Sequence[Tool]) -> bool:
-    return all(tool.strict or tool.format is not None for tool in tools)
+    return all(map(is_wanted, tools))
 
 
 def _enforced(form: OutputForm) -> frozenset[str]:
@@ -109,13 +131,16 @@ def _enforced(form: OutputForm) -> frozenset[str]:
 
     Those of which that is only hoped are left out where it cannot be had.
     """
-    names = set()
+    names, hoped = set(), 0
     for tool in form.callable:
-        wanted = tool.strict or tool.format is not None
         if form.constrain == "off" or is_free(tool):
             continue
-        if wanted or (form.constrain == "declared" and not _reason(form, tool)):
+        if is_wanted(tool):
             names.add(tool.name)
+        elif form.constrain == "declared":
+            hoped += size(tool)
+            if hoped <= MAX_ENFORCED_CHARS and not _reason(form, tool):
+                names.add(tool.name)
     return frozenset(names)
 
 
@@ -127,6 +152,8 @@ def _reason(form: OutputForm, tool: Tool) -> str:
         made = _compose(replace(alone, choice=replace(form.choice, mode="required")), {tool.name})
     except Refused as refused:
         return str(refused)
+    except RecursionError:
+        return f"what it asks for is {_TOO_DEEP}"
     return _error_of(made.checkable) if made is not None else ""
 
 
@@ -135,10 +162,14 @@ def _blamed(form: OutputForm, enforced: Collection[str], error: str) -> RequestE
     for tool in form.callable:
         reason = _reason(form, tool) if tool.name in enforced else ""
         if reason:
-            code = "invalid_schema" if tool.format is None else "invalid_grammar"
-            return RequestError(f"the tool '{tool.name}': {reason}", tool.param, code)
+            return _refusal(tool, reason)
     param = form.answer.param if form.answer is not None else "tools"
     return RequestError(f"the tools cannot be enforced together: {error}", param, "invalid_schema")
+
+
+def _refusal(tool: Tool, reason: str) -> RequestError:
+    code = "invalid_schema" if tool.format is None else "invalid_grammar"
+    return RequestError(f"the tool '{tool.name}': {reason}", tool.param, code)
 
 
 def _trusts_calls(form: OutputForm) -> bool:
@@ -148,6 +179,5 @@ def _trusts_calls(form: OutputForm) -> bool:
     return form.has_opener or (form.must_call and form.think_close is None)
 
 
-@lru_cache(maxsize=256)
 def _error_of(grammar: str) -> str:
-    return error_of(grammar)
+    return _ERRORS.get(grammar, lambda: error_of(grammar), len)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.conversation import Conversation, Message, Role, Text
-from engine.errors import RequestError
+from engine.errors import ContextOverflow, RequestError
 from engine.grammar.instruction import instruction
 from engine.prepare import Prepared, Preparer
 from engine.types import (
@@ -229,3 +229,12 @@ def test_only_output_and_scores_need_the_engine(fields: dict[str, Any], needs: b
 def test_the_echo_is_the_text_of_a_raw_prompt(content: Any, echo: bool, shown: str) -> None:
     assert prepared(prompt=content, echo=echo).echo == shown
     assert prepared(prompt=conversation(("user", "x")), echo=True).echo == ""
+
+
+def test_a_prompt_that_does_not_fit_is_refused_before_grammars_are_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    preparer = preparer_over(facts())
+    monkeypatch.setattr(preparer, "_plan", lambda *_: pytest.fail("planned"))
+    with pytest.raises(ContextOverflow):
+        prepared(preparer, prompt=conversation(("user", "ab " * 10_000)))
