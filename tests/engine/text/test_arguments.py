@@ -4,8 +4,10 @@ import json
 
 import pytest
 
-from engine.conversation import ToolCall
+from engine.conversation import Conversation, Message, Text, ToolCall, ToolResult
 from engine.text.arguments import as_json, as_mapping, as_text, dumps, parse_object
+from engine.text.template import ChatTemplate
+from engine.text.tokenizer import Tokenizer
 
 
 def call(arguments: str, custom: bool = False) -> ToolCall:
@@ -74,3 +76,24 @@ def test_deep_but_usable_arguments() -> None:
 def test_other_values_are_still_errors() -> None:
     with pytest.raises(TypeError, match="object is not JSON serializable"):
         dumps({"a": object()})
+
+
+def test_arguments_keep_their_spacing_where_a_template_writes_json(markup: Tokenizer) -> None:
+    source = (
+        "{% for message in messages %}[{{ message.role }}]"
+        "{% for call in message.tool_calls or [] %}{% set given = call.function.arguments %}"
+        "{{ call.function.name }}:{{ given | tojson }}|{{ given | tojson(indent=1) }}|"
+        "{% for key, value in given | items %}{{ key }}={{ value }};{% endfor %}"
+        "{% endfor %}{{ message.content or '' }}{% endfor %}"
+    )
+    written = '{"a":1,  "b": [1,2]}'
+    asked = Conversation(
+        (
+            Message("user", (Text("q"),)),
+            Message("assistant", (ToolCall("c", "f", written),)),
+            Message("tool", (ToolResult("c", ("r",)),)),
+        )
+    )
+    text = markup.decode(ChatTemplate(source, markup).render(asked).token_ids)
+    assert f'{written}|{{\n "a": 1,' in text
+    assert "a=1;b=[1, 2];" in text
