@@ -15,7 +15,7 @@ import regex
 from engine.dialects.json_call import arguments
 from engine.dialects.parser import OutputParser
 from engine.dialects.pieces import Closed, Malformed, Opened, Steps
-from engine.dialects.tagged import Ends, TaggedArguments, ends
+from engine.dialects.tagged import AWAITED, Ends, TaggedArguments, ends
 from engine.events import Channel
 
 
@@ -106,17 +106,17 @@ class ElementParser(OutputParser):
             key, is_string = self.argument(tag)
             if not key:
                 raise Malformed
-            end = self._ends(tags, said.awaited(key))
+            end = self._ends(tags, said.awaits(key))
             if is_string is None:
                 yield from said.value(key, end)
             else:
                 yield from said.flagged(key, end, is_string=is_string)
         yield from said.close()
 
-    def _ends(self, tags: Tags, awaited: str) -> Ends:
+    def _ends(self, tags: Tags, accepts: Callable[[regex.Match[str]], bool]) -> Ends:
         """Where a value ends: at a tag behind which the syntax goes on.
 
-        `awaited` is a regular expression for the names of arguments that may follow.
+        `accepts` knows the arguments that may follow.
         """
         body = rf"\s*(?:{tags.argument}|{tags.call_end})"
         end = rf"{tags.argument_end}(?={body})"
@@ -124,7 +124,8 @@ class ElementParser(OutputParser):
         if self.expected.trusted:
             return ends(starts, [end])
         dropped = [
-            rf"\n?(?={tags.named(f'(?:{awaited})')})",
+            rf"\n?(?={tags.named(AWAITED)})",
             rf"\n?(?={tags.call_end}\s*(?:{tags.call}|{tags.section_end}))",
         ]
-        return ends(starts, [end, *dropped], quoted=(rf"{tags.call}(?={body})", tags.call_end))
+        quoted = (rf"{tags.call}(?={body})", tags.call_end)
+        return ends(starts, [end, *dropped], quoted=quoted, accepts=accepts)

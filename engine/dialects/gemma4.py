@@ -21,8 +21,7 @@ from engine.dialects.literals import Literals, Members, quoted
 from engine.dialects.marks import Marks
 from engine.dialects.named_arguments import named_arguments
 from engine.dialects.parser import OutputParser
-from engine.dialects.pieces import Closed, Opened, Steps
-from engine.dialects.python_call import names
+from engine.dialects.pieces import Closed, Malformed, Opened, Steps
 from engine.dialects.reader import Reader
 from engine.dialects.tool_text import arguments_of, show_results, signatures
 from engine.dialects.values import Shape
@@ -33,7 +32,7 @@ from engine.grammar.values import SHARED, Schema
 
 _OUTSIDE = r",{}\[\]\ud800-\udfff"  # what ends bare text
 _KEY = rf"[^:=\"'\s{_OUTSIDE}](?:[^:={_OUTSIDE}]{{0,200}}[^:=\s{_OUTSIDE}])?"
-_WORD = rf"[^\s{_OUTSIDE}](?:[^{_OUTSIDE}]{{0,4000}}[^\s{_OUTSIDE}])?"
+_WORD_END = regex.compile(f"[{_OUTSIDE}]")
 
 
 class GemmaLiterals(Literals):
@@ -74,8 +73,17 @@ class GemmaLiterals(Literals):
         return key
 
     def word(self, shape: Shape) -> Steps[object]:
-        found = yield from self.reader.expect(rf"({_WORD})(?=\s*+[,}}\]])", Channel.CALL)
-        text = found[1]
+        reader, text = self.reader, ""
+        while True:
+            found = _WORD_END.search(reader.text, reader.at)
+            end = len(reader.text) if found is None else found.start()
+            text += reader.consume(end, Channel.CALL)
+            if found is not None:
+                break
+            yield from reader.wait()
+        text = text.strip()
+        if not text or found[0] not in ",}]":
+            raise Malformed
         if text == "None" and not shape.is_text:
             return None
         known = shape.json_of(text)
@@ -98,25 +106,25 @@ class Gemma4Parser(OutputParser):
     def call(self, head: regex.Match[str]) -> Steps[None]:
         reader = self.reader
         yield from reader.expect(self.marks.re(self.opener))
-        name = names(self.expected.tools or (), rf"[^\s:()\"'{_OUTSIDE}]{{1,200}}")
+        colon = "" if any(":" in name for name in self.expected.tools or ()) else ":"
+        name = rf"[^\s{colon}()\"'{_OUTSIDE}]{{1,256}}"
         found = yield from reader.expect(rf"\s*+(?:call:\s*+)?({name})\s*+\{{", Channel.CALL)
-        tool = self.tool(found[1])
         yield Opened(found[1])
-        yield from self._arguments(tool)
+        yield from self._arguments(found[1])
         yield from reader.take(rf"\s*+(?:{self.marks.re(self.closer)})")
         yield Closed()
 
-    def _arguments(self, tool: Tool | None) -> Steps[None]:
+    def _arguments(self, name: str) -> Steps[None]:
         literals = GemmaLiterals(self.reader, self.marks, self.quote)
-        members = Members(tool, trusted=self.expected.trusted)
-        shape = Shape.of(tool)
+        members = Members(self.tool(name), trusted=self.expected.trusted)
+        shape = self.shape(name)
         is_first = True
         while not (yield from literals.is_closed("}", is_first)):
             is_first = False
-            name = yield from literals.key()
-            yield from members.name(name)
+            key = yield from literals.key()
+            yield from members.name(key)
             if (yield from self.reader.take(literals.quote, Channel.CALL)) is None:
-                yield from members.value((yield from literals.value(shape.member(name))))
+                yield from members.value((yield from literals.value(shape.member(key))))
                 continue
             yield from members.quote()
             is_whole = False

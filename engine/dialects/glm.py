@@ -19,6 +19,7 @@ from engine.dialects.dialect import Dialect, Rendering
 from engine.dialects.parser import OutputParser
 from engine.dialects.pieces import Closed, Opened, Steps
 from engine.dialects.tagged import (
+    AWAITED,
     Ends,
     TaggedArguments,
     arguments_of,
@@ -31,7 +32,7 @@ from engine.grammar.rules import Rules
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 KEY, KEY_END, VALUE, VALUE_END = "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"
-_NAME = r"\n?(?P<name>\w[\w.:/-]*)\s*"
+_NAME = r"\n?(?P<name>[\w.-][\w.:/-]{0,255})\s*"
 _TAG = r"<\ud800-\udfff"  # what tags begin with, as text and as tokens
 _INSIDE, _BARE = rf"[^{_TAG}]", rf"[^\s{_TAG}]"
 
@@ -70,10 +71,11 @@ class GlmParser(OutputParser):
             starts + self.marks[OPEN][0],
             [
                 closed,
-                rf"\n?(?={tag(KEY)}(?:{arguments.awaited(key)}){tag(KEY_END)})",
+                rf"\n?(?={tag(KEY)}{AWAITED}{tag(KEY_END)})",
                 rf"\n?(?={tag(CLOSE)}\s*{call}(?:{tag(KEY, CLOSE)}))",
             ],
             [rf"\n?(?={tag(CLOSE)}\s*\Z)"],
+            accepts=arguments.awaits(key),
             quoted=(rf"{call}(?={tag(KEY)})", tag(CLOSE)),
         )
 

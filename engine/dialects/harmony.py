@@ -26,7 +26,6 @@ from engine.dialects.pieces import (
     Said,
     Steps,
 )
-from engine.dialects.python_call import names
 from engine.dialects.tool_text import show_results, signatures
 from engine.events import Channel
 from engine.grammar.builder import pattern
@@ -127,7 +126,7 @@ class HarmonyParser(OutputParser):
     def _recipient(self) -> str:
         """Whom a message is for; what follows shows that the name is whole."""
         before_token = "" if START in self.marks.tokens else "<"
-        name = names(self.expected.tools or (), rf"[^\s\ud800-\udfff{before_token}]{{1,200}}")
+        name = rf"[^\s\ud800-\udfff{before_token}]{{1,256}}"
         return rf"to=(?P<to>(?:functions\.)?(?:{name}))(?=[\s\ud800-\udfff{before_token}])"
 
     def _is_message(self, header: Header) -> Steps[bool]:
@@ -209,13 +208,15 @@ class HarmonyParser(OutputParser):
         """The text for a custom tool, or the object that holds it."""
         reader = self.reader
         waiting: str | None = ""  # what may be an object
+        is_object = False
         while True:
             at, stop, found = reader.first([self.delimiter("token", *_STRUCTURE)])
             text = self.marks.plain(reader.consume(at, Channel.CALL))
             if waiting is not None:
                 waiting += text
                 text = ""
-                if waiting.strip() and not waiting.lstrip().startswith("{"):
+                is_object = is_object or waiting.lstrip().startswith("{")
+                if not is_object and waiting.strip():
                     text, waiting = waiting, None
             if text:
                 yield Arguments(text)

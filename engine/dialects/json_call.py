@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.conversation import Tool
-from engine.dialects.json_text import container, dumps, is_strict, loads, string, value
+from engine.dialects.json_text import container, is_strict, loads, rewritten, string, value
 from engine.dialects.parser import OutputParser
 from engine.dialects.pieces import Arguments, Malformed, Opened, Piece, Steps
 from engine.events import Channel
@@ -77,9 +77,9 @@ def _text(parser: OutputParser) -> Steps[str]:
         inner = loads(found) if found.strip() else {}
         if not isinstance(inner, dict):
             raise Malformed
-        return found if is_strict(found) and found.strip() else dumps(inner)
+        return found if is_strict(found) and found.strip() else rewritten(inner)
     if found is None:
         return "{}"
     if not isinstance(found, dict):
         raise Malformed
-    return dumps(found)
+    return rewritten(found)

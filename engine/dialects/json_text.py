@@ -15,20 +15,41 @@ MOST_NESTED = 256
 _OUTSIDE = regex.compile(r'["{}\[\]]')
 _INSIDE = regex.compile(r'["\\]')
 _SCALAR = r"-?[0-9.eE+-]+|true|false|null|True|False|None"
-_STRING = r'"(?:[^"\\]|\\.)*+"'
+_STRING = regex.compile(r'(?:[^"\\]|\\.)*+')  # what is between the quotes
+_HALF = regex.compile("[\ud800-\udfff]")  # of a character
+_HALF_ESCAPE = regex.compile(r"\\u[dD][89a-fA-F]")
 
 
 def loads(text: str) -> object:
-    """The value, or Malformed. Control characters in strings are let through: models write them."""
+    """The value, or Malformed. Control characters in strings are let through: models write them.
+
+    Half a character, which only an escape can write, becomes U+FFFD.
+    """
     try:
-        return json.loads(text, strict=False)
+        value = json.loads(text, strict=False)
+        return json.loads(dumps(value), strict=False) if _HALF_ESCAPE.search(text) else value
     except (ValueError, RecursionError):
         raise Malformed from None
 
 
 def dumps(value: object) -> str:
     """Arguments as the official APIs have them."""
-    return json.dumps(value, ensure_ascii=False)
+    return repaired(json.dumps(value, ensure_ascii=False))
+
+
+def rewritten(value: object) -> str:
+    """The value as strict JSON; Malformed where it holds a number that has no JSON."""
+    text = dumps(value)
+    if not is_strict(text):
+        raise Malformed
+    return text
+
+
+def repaired(text: str) -> str:
+    """Text in which two halves are one character, and one half is U+FFFD."""
+    if not _HALF.search(text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def is_strict(text: str) -> bool:
@@ -105,13 +126,25 @@ def container(reader: Reader, marks: Marks, *, streams: bool) -> Steps[str]:
                 yield Arguments("".join(parts))
             raise
     text = "".join(parts)
-    return text if is_strict(text) else dumps(loads(text))
+    return text if is_strict(text) else rewritten(loads(text))
 
 
 def string(reader: Reader, marks: Marks) -> Steps[str]:
     """Read a JSON string; its value."""
-    found = yield from reader.expect(_STRING, Channel.CALL)
-    value = loads(marks.plain(found[0]))
+    yield from reader.expect('"', Channel.CALL)
+    parts = ['"']
+    while True:
+        found = _STRING.match(reader.text, reader.at)
+        end = reader.at if found is None else found.end()
+        parts.append(reader.consume(end, Channel.CALL))
+        rest = reader.text[end : end + 2]
+        if rest.startswith('"'):
+            parts.append(reader.consume(end + 1, Channel.CALL))
+            break
+        if rest not in ("", "\\"):
+            raise Malformed
+        yield from reader.wait()
+    value = loads(marks.plain("".join(parts)))
     assert isinstance(value, str)
     return value
 

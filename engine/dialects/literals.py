@@ -13,7 +13,7 @@ import regex
 
 from engine.conversation import Tool
 from engine.dialects.json_call import whole_arguments
-from engine.dialects.json_text import dumps
+from engine.dialects.json_text import dumps, repaired
 from engine.dialects.marks import Marks
 from engine.dialects.pieces import Arguments, Malformed, Piece, Steps
 from engine.dialects.reader import Reader
@@ -32,7 +32,6 @@ _ESCAPE = regex.compile(
     regex.DOTALL,
 )
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "a": "\a", "0": "\0"}
-_HALF = regex.compile("[\ud800-\udfff]")  # two of them may be one character
 _KEPT = "\\'\"/"
 # Longer quotes and shorter ones, told apart by what follows.
 _QUOTE = r"'''|\"\"\"|''(?=[^'])|\"\"(?=[^\"])|'(?=[^'])|\"(?=[^\"])|(?=[^'\"])"
@@ -187,10 +186,7 @@ def _inside_end(reader: Reader, quote: str) -> int:
 
 def unescaped(text: str) -> str:
     """The text that a literal stands for; an escape that neither JSON nor Python has stays."""
-    text = _ESCAPE.sub(_unescape, text)
-    if _HALF.search(text):
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+    return repaired(_ESCAPE.sub(_unescape, text))
 
 
 def _unescape(found: regex.Match[str]) -> str:

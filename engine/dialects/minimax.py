@@ -22,7 +22,7 @@ from engine.dialects import tagged_rules
 from engine.dialects.dialect import Dialect, Rendering
 from engine.dialects.parser import OutputParser
 from engine.dialects.pieces import Closed, Opened, Steps
-from engine.dialects.tagged import Ends, TaggedArguments, arguments_of, ends
+from engine.dialects.tagged import AWAITED, Ends, TaggedArguments, arguments_of, ends
 from engine.dialects.tool_text import signatures
 from engine.events import Channel
 from engine.grammar.rules import Rules
@@ -80,10 +80,11 @@ class MinimaxParser(OutputParser):
             "\n<",
             [
                 closed,
-                rf"\n(?={named('parameter', 'key', f'(?:{arguments.awaited(key)})')})",
+                rf"\n(?={named('parameter', 'key', AWAITED)})",
                 rf"\n?(?=</invoke>\s*{follows})",
             ],
             [r"\n?(?=</invoke>\s*\Z)"],
+            accepts=arguments.awaits(key),
             quoted=(rf"{_INVOKE}\s*(?={_BODY})", "</invoke>"),
         )
 

@@ -31,7 +31,6 @@ from engine.dialects.pieces import (
     Piece,
     Steps,
 )
-from engine.dialects.python_call import names
 from engine.dialects.tool_text import show_results, signatures
 from engine.events import Channel
 from engine.grammar.rules import Rules
@@ -54,7 +53,7 @@ class MistralParser(OutputParser):
 
     def _compact(self) -> str:
         """What stands before the arguments of a call; the groups are its name and its id."""
-        name = names(self.expected.tools or (), r"[^\s\[\]{}\"\ud800-\udfff]{1,200}")
+        name = r"[^\s\[\]{}\"\ud800-\udfff]{1,256}"
         tokens = (self.marks.re(spelling) for spelling in (ID, ARGS))
         call_id, args = (f"(?:{token})" for token in tokens)
         given = rf"(?:{call_id}\s*+([^\s\[{{\ud800-\udfff]{{1,200}})\s*+)?"

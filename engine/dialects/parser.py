@@ -27,6 +27,7 @@ from engine.dialects.pieces import (
     Steps,
 )
 from engine.dialects.reader import Reader, Stop
+from engine.dialects.values import Shape
 from engine.events import Channel
 
 MOST_FAILED = 64  # calls that turned out to be none, after which an output is taken for text
@@ -50,6 +51,7 @@ class OutputParser:
         self._spoke = True  # whether the last thing of the answer is text
         self.failed = 0  # calls that turned out to be none
         self._calls = 0  # calls said
+        self._shapes: dict[str, Shape] = {}
         self._steps = self.run()
         self._advance()
 
@@ -174,12 +176,14 @@ class OutputParser:
     def _stands_at(self, stops: Sequence[Stop]) -> Steps[bool]:
         """Whether a stop is next, behind white space."""
         reader = self.reader
+        space = 0
         while True:
-            rest = reader.text[reader.at :]
-            start = len(reader.text) - len(rest.lstrip())
-            at, _, found = reader.first(stops)
-            if start < len(reader.text) and (found is None or not found.partial):
-                return found is not None and at == start
+            rest = reader.text[reader.at + space :]
+            space += len(rest) - len(rest.lstrip())
+            if reader.at + space < len(reader.text):
+                at, _, found = reader.first(stops)
+                if found is None or not found.partial:
+                    return found is not None and at == reader.at + space
             if reader.ended:
                 return False
             yield WAIT
@@ -251,6 +255,12 @@ class OutputParser:
         """The declared tool of a name."""
         return (self.expected.tools or {}).get(name)
 
+    def shape(self, name: str) -> Shape:
+        """What the arguments of a tool may be."""
+        if name not in self._shapes:
+            self._shapes[name] = Shape.of(self.tool(name))
+        return self._shapes[name]
+
     def call_stops(self) -> list[Stop]:
         """The stop at a call, where calls are read."""
         head = self.call_head() if self.expected.tools is not None else None
@@ -285,14 +295,15 @@ class OutputParser:
 
     def say(self, channel: Channel, end: int) -> Iterator[Piece]:
         """Consume text and say it; white space at its end waits for what comes behind it."""
-        text = self._space + self.marks.plain(self.reader.consume(end, channel))
+        text = self.marks.plain(self.reader.consume(end, channel))
         core = text.rstrip()
-        self._space = text[len(core) :]
+        before = self._space if core else ""
+        self._space = text[len(core) :] if core else self._space + text
         if channel is Channel.REASONING:
             self.reader.held = len(self._space)
         if core:
             self._spoke = channel is Channel.TEXT
-            yield Said(channel, core)
+            yield Said(channel, before + core)
 
     def say_space(self, channel: Channel) -> Iterator[Piece]:
         """Say the white space that waited."""

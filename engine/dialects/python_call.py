@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import ClassVar
 
 import regex
@@ -16,6 +17,8 @@ from engine.events import Channel
 
 _ANY = Shape.of(None)
 _ARGUMENT = r"([^\W\d]\w{0,200})\s*+=\s*+(?=\S)|\*\*\s*+(?=\{)"
+_NAME = r"[^\W\d][\w.-]{0,255}"
+_ANY_NAME = r"[^\s()\[\]{}\"',=\ud800-\udfff]{1,256}"
 _SUFFIX = ".call"  # of the tools that Llama 3.1 was trained with
 
 
@@ -32,15 +35,10 @@ class PythonLiterals(Literals):
         return key
 
 
-def names(declared: Iterable[str], free: str) -> str:
-    """An expression for a tool's name: a declared one, or what `free` matches."""
-    longest_first = sorted(declared, key=len, reverse=True)
-    return "|".join([*map(regex.escape, longest_first), free])
-
-
 def call_start(parser: OutputParser) -> str:
     """An expression for what begins a call; its first group is the name."""
-    name = names(parser.expected.tools or (), r"[^\W\d][\w.-]{0,200}")
+    fits = partial(regex.fullmatch, _NAME)
+    name = _NAME if all(map(fits, parser.expected.tools or ())) else _ANY_NAME
     return rf"({name})\s*+\("
 
 
@@ -52,7 +50,7 @@ def python_call(parser: OutputParser) -> Steps[None]:
     if parser.tool(name) is None:
         name = name.removesuffix(_SUFFIX)
     tool = parser.tool(name)
-    shape = Shape.of(tool)
+    shape = parser.shape(name)
     literals = PythonLiterals(reader, parser.marks)
     members = Members(tool, trusted=parser.expected.trusted)
     yield Opened(name)

@@ -26,6 +26,7 @@ from engine.dialects.dialect import Dialect, Rendering
 from engine.dialects.parser import OutputParser
 from engine.dialects.pieces import Closed, Opened, Steps
 from engine.dialects.tagged import (
+    AWAITED,
     Ends,
     TaggedArguments,
     arguments_of,
@@ -95,10 +96,11 @@ class QwenXmlParser(OutputParser):
             "\n<",
             [
                 rf"{dropped}</parameter>\s*(?={_BODY}|{close})",
-                rf"\n(?=<parameter=(?:{arguments.awaited(key)})>)",
+                rf"\n(?=<parameter={AWAITED}>)",
                 rf"{line}(?=</function>\s*{follows})",
             ],
             [rf"{line}(?=</function>\s*\Z)"],
+            accepts=arguments.awaits(key),
             quoted=(rf"{_FUNCTION}\s*(?={_BODY})", "</function>"),
         )
 

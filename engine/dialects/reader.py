@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ import regex
 from engine.dialects.pieces import WAIT, Incomplete, Malformed, Steps
 from engine.events import Channel
 
+MOST_AHEAD = 2048  # characters that a decision may need; what needs more of them is no match
 _TOKEN = regex.compile(r"[\ud800-\udfff]")
 
 
@@ -22,11 +23,15 @@ class Span(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """Something that ends a run of text. `starts`: every character that it can begin with."""
+    """Something that ends a run of text. `starts`: every character that it can begin with.
+
+    `accepts` has the last word on what the pattern matches.
+    """
 
     name: str
     starts: str
     pattern: regex.Pattern[str]
+    accepts: Callable[[regex.Match[str]], bool] | None = None
 
 
 class Reader:
@@ -37,7 +42,8 @@ class Reader:
     output, which no `rewind` takes back.
 
     Steps wait until nothing that follows could change what they find: a match that reaches the end
-    of the text as a part of a longer one is no match yet.
+    of the text as a part of a longer one is no match yet. None of them looks further than
+    MOST_AHEAD characters, so that one more character costs no more the longer an output is.
     """
 
     def __init__(self) -> None:
@@ -123,7 +129,7 @@ class Reader:
         """
         compiled = regex.compile(pattern)
         while True:
-            found = compiled.match(self.text, self.at, partial=True)
+            found = attempt(compiled, self.text, self.at)
             if found is None or not found.partial:
                 return found
             yield from self.wait()
@@ -167,15 +173,37 @@ class Reader:
         if starts:
             for candidate in _any_of(starts).finditer(self.text, self.at):
                 for stop in stops:
-                    found = stop.pattern.match(self.text, candidate.start(), partial=True)
-                    if found is not None and not (found.partial and self._is_text(candidate)):
+                    found = self._stop(stop, candidate)
+                    if found is not None:
                         return candidate.start(), stop, found
         return len(self.text), None, None
+
+    def _stop(self, stop: Stop, candidate: regex.Match[str]) -> regex.Match[str] | None:
+        """The match of a stop at a place, or what may become one."""
+        found = attempt(stop.pattern, self.text, candidate.start())
+        if found is None:
+            return None
+        if found.partial:
+            return None if self._is_text(candidate) else found
+        if self.ended and candidate.start() + MOST_AHEAD < len(self.text):
+            found = stop.pattern.match(self.text, candidate.start())  # now `\Z` is the end
+        if found is None:
+            return None
+        return found if stop.accepts is None or stop.accepts(found) else None
 
     def _is_text(self, candidate: regex.Match[str]) -> bool:
         """Whether the rest of the output, from here, is no part of a stop."""
         cut_token = self.cut and _TOKEN.search(self.text, candidate.start()) is not None
         return self.ended and not cut_token
+
+
+def attempt(
+    pattern: regex.Pattern[str], text: str, at: int, most: int = MOST_AHEAD
+) -> regex.Match[str] | None:
+    """What matches at a place within the characters that are looked at, or may do so later."""
+    found = pattern.match(text, at, at + most, partial=True)
+    is_short = found is not None and found.partial and at + most <= len(text)
+    return None if is_short else found
 
 
 @lru_cache(maxsize=256)

@@ -207,6 +207,8 @@ def by_kind(schema: Schema) -> tuple[Schema | None, Schema | None]:
 
     What cannot be taken apart may be JSON only, of which a string in quotes is a part.
     """
+    if not isinstance(schema, bool | Mapping):
+        return None, schema
     if isinstance(schema, bool) or not schema.keys() - _SAYS_NOTHING:
         return {"type": "string"}, True
     declared = schema.get("type")
@@ -234,5 +236,5 @@ def _any_of(schema: Mapping[str, object], options: Sequence[Schema]) -> Schema |
     known = {name: schema[name] for name in _DEFINITIONS & schema.keys()}
     first = options[0]
     if len(options) == 1:
-        return first if isinstance(first, bool) else {**first, **known}
+        return first if not isinstance(first, Mapping) else {**first, **known}
     return {"anyOf": list(options), **known}

@@ -7,7 +7,7 @@ it. A closing tag counts where the syntax goes on behind it.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import NamedTuple
 
 import regex
@@ -17,8 +17,10 @@ from engine.dialects.json_text import dumps, is_strict
 from engine.dialects.parser import OutputParser
 from engine.dialects.pieces import WAIT, Arguments, Incomplete, Piece, Steps
 from engine.dialects.reader import Stop
-from engine.dialects.values import Shape
 from engine.events import Channel
+
+AWAITED = r"(?P<awaited>[^<>\n\ud800-\udfff]{1,256}?)"
+"""The name of an argument, as `TaggedArguments.awaits` looks it up."""
 
 Parts = Generator[str | None, None, regex.Match[str]]
 
@@ -36,15 +38,24 @@ class Ends(NamedTuple):
 
 
 def ends(
-    starts: str, now: Sequence[str], last: Sequence[str] = (), quoted: tuple[str, str] | None = None
+    starts: str,
+    now: Sequence[str],
+    last: Sequence[str] = (),
+    *,
+    quoted: tuple[str, str] | None = None,
+    accepts: Callable[[regex.Match[str]], bool] | None = None,
 ) -> Ends:
-    """Ends by regular expressions; `starts` are the characters that they begin with."""
+    """Ends by regular expressions; `starts` are the characters that they begin with.
+
+    `accepts` has the last word on an end.
+    """
 
     def stop(*patterns: str) -> Stop:
         return Stop("", starts, regex.compile("|".join(patterns)))
 
     opens, closes = (stop(quoted[0]), stop(quoted[1])) if quoted else (None, None)
-    return Ends(stop(*now), stop(*now, *last), opens, closes)
+    now_, last_ = stop(*now), stop(*now, *last)
+    return Ends(now_._replace(accepts=accepts), last_._replace(accepts=accepts), opens, closes)
 
 
 def parts(parser: OutputParser, until: Ends) -> Parts:
@@ -105,15 +116,17 @@ class TaggedArguments:
         self._is_custom = tool is not None and tool.format is not None
         self._given: set[str] = set()
         self._said = False
-        self.shape = Shape.of(tool)
+        self.shape = parser.shape(name)
 
-    def awaited(self, behind: str = "") -> str:
-        """A regular expression for the names of arguments that may still come behind one."""
+    def awaits(self, behind: str = "") -> Callable[[regex.Match[str]], bool]:
+        """Whether an end names none, or an argument that may still come behind one."""
         names = self.shape.names
-        if not names:
-            return r"[^<>\n\ud800-\udfff]+"
-        missing = [name for name in names if name not in self._given and name != behind]
-        return "|".join(map(regex.escape, missing)) or "(?!)"
+        missing = {name for name in names if name not in self._given and name != behind}
+
+        def accepts(found: regex.Match[str]) -> bool:
+            return not names or found["awaited"] is None or found["awaited"] in missing
+
+        return accepts
 
     def value(self, key: str, until: Ends, again: str | None = None) -> Steps[None]:
         """Read a value and its end, and say it.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import math
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 
@@ -22,6 +23,7 @@ from engine.grammar.document import Refused, find
 
 _CUSTOM = {"type": "object", "properties": {"input": {"type": "string"}}}
 _MOST_DIGITS = 300
+_MOST_NODES = 4096  # parts of a schema that are about one value; no more of them are looked at
 _NUMBER = regex.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _LOOSE_NUMBER = regex.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _PYTHON = regex.compile(
@@ -35,7 +37,7 @@ class Shape:
 
     def __init__(self, nodes: Iterable[JsonValue], root: Mapping[str, JsonValue]) -> None:
         self._root = root
-        self._nodes = list(_alternatives(list(nodes), root))
+        self._nodes = list(_alternatives(nodes, root))
         self.types = frozenset(kind for node in self._nodes for kind in _types(node))
         self.is_text = self.types == {"string"}
 
@@ -86,7 +88,8 @@ class Shape:
 
     def list_of(self, texts: Iterable[str]) -> str:
         """The JSON of an array, of which every element stands for itself."""
-        elements = (self.item.json_of(text) for text in texts)
+        item = self.item
+        elements = (item.json_of(text) for text in texts)
         return "[" + ", ".join(element for element in elements if element is not None) + "]"
 
     def _container(self, core: str, as_text: bool) -> str | None:
@@ -123,24 +126,28 @@ def _mapping(value: object) -> Mapping[str, JsonValue]:
 
 
 def _alternatives(
-    nodes: list[JsonValue], root: Mapping[str, JsonValue]
+    given: Iterable[JsonValue], root: Mapping[str, JsonValue]
 ) -> Iterator[Mapping[str, JsonValue]]:
     """The parts of a schema that are about the same value, references followed, each once."""
     seen: set[int] = set()
-    while nodes:
-        node = nodes.pop(0)
-        if not isinstance(node, Mapping) or id(node) in seen:
+    nodes = deque(node for node in given if isinstance(node, Mapping))
+    while nodes and len(seen) < _MOST_NODES:
+        node = nodes.popleft()
+        if id(node) in seen:
             continue
         seen.add(id(node))
         yield node
         if "$ref" in node:
             try:
-                nodes.append(find(root, node["$ref"], ""))
+                referred = find(root, node["$ref"], "")
             except Refused:
                 continue
+            if isinstance(referred, Mapping):
+                nodes.append(referred)
         for keyword in ("anyOf", "oneOf", "allOf"):
             branches = node.get(keyword)
-            nodes.extend(branches if isinstance(branches, list) else [])
+            if isinstance(branches, list):
+                nodes.extend(branch for branch in branches if isinstance(branch, Mapping))
 
 
 def _types(node: Mapping[str, JsonValue]) -> Iterator[str]:
