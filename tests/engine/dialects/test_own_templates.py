@@ -10,6 +10,8 @@ from engine.dialects.deepseek_dsml import DEEPSEEK_V4, DEEPSEEK_V32, DEEPSEEK_V4
 from engine.dialects.dialect import Dialect
 from engine.dialects.kimi_k3 import KIMI_K3
 from engine.text.jinja import TemplateRefusal, compile_template, render_template
+from engine.text.template import ChatTemplate
+from tests.engine.text.vocabularies import small
 
 Message = Mapping[str, object]
 EOS, USER, ASSISTANT = "<｜end▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>"
@@ -38,7 +40,10 @@ ROUND = [
 
 
 def rendered(dialect: Dialect, messages: Sequence[Message], **options: object) -> str:
+    """Without thoughts, unless the options say something about them."""
     assert dialect.template is not None
+    if not {"thinking", "enable_thinking", "reasoning_effort"} & options.keys():
+        options["enable_thinking"] = False
     context = {
         "bos_token": "", "messages": messages, "tools": None, "add_generation_prompt": True,
         **options,
@@ -143,6 +148,12 @@ def test_efforts() -> None:
     assert rendered(DEEPSEEK_V41, question, thinking=False, reasoning_effort="max") == (
         f"{USER}Q{ASSISTANT}</think>"
     )
+
+
+def test_the_newer_versions_think_by_default() -> None:
+    for dialect, thinks in ((DEEPSEEK_V32, False), (DEEPSEEK_V4, True), (DEEPSEEK_V41, True)):
+        template = ChatTemplate(None, small(), dialect)
+        assert template.controls.default_on is thinks
 
 
 def test_later_instructions() -> None:

@@ -131,6 +131,7 @@ def test_the_grammar_allows_rendered_calls(
     dialect: Dialect, enforced: tuple[str, ...], calls: list[tuple[str, Any]]
 ) -> None:
     rules = Rules(TOOLS, open_names=True, enforced=enforced)
+    assert dialect.grammar is not None
     grammar = rules.document(dialect.grammar(rules), tokens=False)
     ordered = [(name, {key: args[key] for key in TYPES if key in args}) for name, args in calls]
     text = rendered(dialect, ordered)
@@ -146,6 +147,7 @@ def test_the_grammar_enforces_a_schema(dialect: Dialect) -> None:
     parameters = {"type": "object", "properties": TYPES, "required": ["n", "s"]}
     tool = Tool("f", parameters=parameters)
     rules = Rules([tool], parallel=False, enforced=["f"])
+    assert dialect.grammar is not None
     grammar = rules.document(dialect.grammar(rules), tokens=False)
     valid = {"s": "x", "n": 5, "b": True}
     assert accepts(grammar, rendered(dialect, [("f", valid)]))

@@ -77,6 +77,7 @@ def allows(
     names = [tool.name for tool in tools] if enforced else []
     tokens = {text: ids[text] for text in dialect.spellings}
     rules = Rules(tools, open_names=True, tokens=tokens, enforced=names)
+    assert dialect.grammar is not None
     grammar = rules.document(dialect.grammar(rules), tokens=True)
     vocabulary = Vocabulary(tokenizer.vocabulary_json, len(ids), tokenizer.eos_ids)
     matcher = LLMatcher(vocabulary.build(), grammar, log_level=0)
