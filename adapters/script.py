@@ -1,7 +1,7 @@
 """The file of `--scripted`: JSON replies become the token ids of a `Script`.
 
 `{"replies": [{"text": "..."} | {"token_ids": [...]}, ...]}`, each reply with optional `match` (a
-regular expression searched in the last message), `delay_ms` before each token, `prefill_delay_ms`
+regular expression searched in the last message or tool result), `delay_ms` before each token, `prefill_delay_ms`
 before the first, `fail_after` and `crash_after` (output tokens). Control tokens that a `text`
 spells are control tokens: the file is the operator's.
 """

@@ -122,8 +122,7 @@ def _replies(family: str) -> Iterator[dict[str, Any]]:
     """A reply to each scenario, by its last message; a tool's result counts as no text."""
     for scenario in BUILTIN_SCENARIOS:
         said = MODELS[family].ids(SYNTAX[family](*ANSWERS[scenario.id]))
-        last = scenario.messages[-1]
-        text = str(last["content"]) if last["role"] == "user" else ""
+        text = str(scenario.messages[-1]["content"])
         yield {"match": f"^{re.escape(text)}$", "token_ids": said}
 
 
