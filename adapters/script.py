@@ -1,9 +1,9 @@
 """The file of `--scripted`: JSON replies become the token ids of a `Script`.
 
 `{"replies": [{"text": "..."} | {"token_ids": [...]}, ...]}`, each reply with optional `match` (a
-regular expression searched in the last message or tool result), `delay_ms` before each token, `prefill_delay_ms`
-before the first, `fail_after` and `crash_after` (output tokens). Control tokens that a `text`
-spells are control tokens: the file is the operator's.
+regular expression searched in the last message or tool result), `delay_ms` before each token,
+`prefill_delay_ms` before the first, `fail_after` and `crash_after` (output tokens). Control tokens
+that a `text` spells are control tokens: the file is the operator's.
 """
 
 from __future__ import annotations

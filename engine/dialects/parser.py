@@ -47,6 +47,7 @@ class OutputParser:
         self.marks = marks
         self.expected = expected
         self.reader = Reader()
+        self.reader.certain = expected.trusted
         self._space = ""  # white space of the current text, said only if more of it follows
         self._spoke = True  # whether the last thing of the answer is text
         self.failed = 0  # calls that turned out to be none

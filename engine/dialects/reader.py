@@ -37,9 +37,9 @@ class Stop(NamedTuple):
 class Reader:
     """A window on the output: `text[at:]` is not consumed yet.
 
-    `ended`: nothing follows, `cut`: because a limit was reached. `spans` say what the consumed text
-    was; whoever reads them may remove them from the front, up to `settled` characters of the
-    output, which no `rewind` takes back.
+    `ended`: nothing follows, `cut`: because a limit was reached. `certain`: what begins like a
+    delimiter is one. `spans` say what the consumed text was; whoever reads them may remove them
+    from the front, up to `settled` characters of the output, which no `rewind` takes back.
 
     Steps wait until nothing that follows could change what they find: a match that reaches the end
     of the text as a part of a longer one is no match yet. None of them looks further than
@@ -51,6 +51,7 @@ class Reader:
         self.at = 0
         self.ended = False
         self.cut = False
+        self.certain = False
         self.spans: list[Span] = []
         self._base = 0  # characters of the output before `text`
         self.held = 0  # characters consumed last whose channel is not certain
@@ -193,8 +194,8 @@ class Reader:
 
     def _is_text(self, candidate: regex.Match[str]) -> bool:
         """Whether the rest of the output, from here, is no part of a stop."""
-        cut_token = self.cut and _TOKEN.search(self.text, candidate.start()) is not None
-        return self.ended and not cut_token
+        begun = self.certain or _TOKEN.search(self.text, candidate.start()) is not None
+        return self.ended and not (self.cut and begun)
 
 
 def attempt(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 
@@ -98,11 +98,22 @@ VALUES: dict[str, tuple[Callable[[object], bool], str]] = {
 }
 
 
-def inner_bound(keyword: str, bound: int | float) -> int | float:
-    """The bound, or one inside it where llguidance, which has doubles, would round it."""
-    if abs(bound) <= _EXACT:
+def inner_bound(keyword: str, bound: int | float, *, fractions: bool) -> int | float:
+    """The bound, or one inside it where a reader that has doubles would round across it.
+
+    llguidance rounds large bounds. It takes 24.0000000000000001 for more than 24; readers do not.
+    Upper bounds stay as they are: behind long ones it refuses 24.9 where 24.999999 is the bound.
+    """
+    crosses = fractions and keyword == "exclusiveMinimum"
+    if abs(bound) <= _EXACT and not crosses:
         return bound
     return math.nextafter(float(bound), math.inf if "inimum" in keyword else -math.inf)
+
+
+def types_of(schema: Mapping[str, object]) -> tuple[object, ...]:
+    """The types that a schema names; none where it names none."""
+    named = schema.get("type", ())
+    return tuple(named) if isinstance(named, (list, tuple)) else (named,)
 
 
 def is_exact(value: object) -> bool:

@@ -156,7 +156,7 @@ def _plain(walk: _Walk, schema: Keywords, keyword: str, place: str) -> Keywords:
     if keyword in kw.COUNTS:
         value = int(value)
     elif keyword in kw.BOUNDS:
-        value = kw.inner_bound(keyword, value)
+        value = kw.inner_bound(keyword, value, fractions="number" in kw.types_of(schema))
     elif keyword == "pattern" and (foreign := kw.foreign_construct(value)):
         raise Refused(f"the 'pattern' holds {foreign}, which cannot be enforced", place)
     return {keyword: value}

@@ -166,3 +166,19 @@ def test_only_the_tools_of_the_choice_are_called() -> None:
     events = play(choice(reading=read), [*ids(text), 0], FinishCause.END)
     assert [e.name for e in events if isinstance(e, CallStart)] == ["f"]
     assert '"name": "g"' in said(events)
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_half_a_delimiter_is_text_unless_masks_let_nothing_else_begin(trusted: bool) -> None:
+    marks = Marks(HERMES.spellings, {})  # no delimiter is a token here
+    read = replace(
+        reading(),
+        parser=lambda: HERMES.parser(marks, Expected(TOOLS, trusted=trusted)),
+        marks={},
+        spellings={},
+    )
+    text = call_text("f", {}) + "\n<tool_"
+    tokens = tokenizer().encode(text, add_special_tokens=False)
+    events = play(choice(reading=read), tokens, FinishCause.LIMIT)
+    assert said(events).strip() == ("" if trusted else "<tool_")
+    assert sum(isinstance(event, CallEnd) for event in events) == 1

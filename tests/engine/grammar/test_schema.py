@@ -29,6 +29,8 @@ def obj(**more: Any) -> dict[str, Any]:
 ENFORCED: list[tuple[str, Any, list[str], list[str]]] = [
     ("type", INT, ["0", "-12"], ['"a"', "1.5", "null", "01"]),
     ("type", {"type": ["string", "null"]}, ['"a"', "null"], ["1", "[]"]),
+    ("exclusiveMinimum", {"type": "number", "exclusiveMinimum": 24}, ["24.00000000000001", "25"],
+     ["24", "24.0", "24.0000000000000001"]),
     ("type", {"type": "number"}, ["1.5e3", "0", "-0.25"], ["true", ".5"]),
     ("enum", {"enum": ["a", 1, None, {"b": [1]}]}, ['"a"', "1", "null", '{"b":[1]}'],
      ['"b"', "2", "true", '{"b":[2]}']),
