@@ -131,7 +131,7 @@ def _info(
 
 def _thinking(config: Config) -> Defaults:
     switch = {"auto": None, "on": True, "off": False}[config.thinking]
-    return Defaults(switch, config.reasoning_effort)  # type: ignore[arg-type]
+    return Defaults(switch, config.reasoning_effort)
 
 
 def _listen(config: Config) -> socket.socket:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import openai
 import pytest
@@ -197,7 +197,7 @@ def test_round_trip(client: OpenAI) -> None:
     answer = client.chat.completions.create(model="m", messages=messages, tools=[LOOK])
     message = answer.choices[0].message
     call = only(message.tool_calls)
-    messages.append(message.to_dict())  # type: ignore[arg-type]
+    messages.append(cast(ChatCompletionMessageParam, message.to_dict()))
     messages.append({"role": "tool", "tool_call_id": call.id, "content": "cold"})
     messages += say("SDK-TOOL thanks")
     last = client.chat.completions.create(model="m", messages=messages, tools=[LOOK])

@@ -16,14 +16,14 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
+from engine.conversation import Effort
 from engine.errors import StartupError
 from engine.types import RepetitionDetection
 
 Dtype = Literal["auto", "bf16", "fp32"]
 Constrain = Literal["strict", "declared", "off"]
-EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def _option(section: str, help_text: str, default: Any, **details: Any) -> Any:
@@ -76,12 +76,13 @@ def _repetition(text: str) -> RepetitionDetection:
     return RepetitionDetection(sizes[0], sizes[1], sizes[2])
 
 
-def _effort(text: str) -> str | int:
-    if text in EFFORTS:
-        return text
+def _effort(text: str) -> Effort | int:
+    levels = get_args(Effort)
+    if text in levels:
+        return cast(Effort, text)
     value = int(text) if text.isdecimal() else 0
     if not 1 <= value <= 100:
-        raise ValueError(f"must be one of {', '.join(EFFORTS)}, or a number from 1 to 100")
+        raise ValueError(f"must be one of {', '.join(levels)}, or a number from 1 to 100")
     return value
 
 
@@ -177,7 +178,7 @@ class Config:
         "auto",
         choices=("auto", "on", "off"),
     )
-    reasoning_effort: str | int | None = _option(
+    reasoning_effort: Effort | int | None = _option(
         "server",
         "effort of requests that name none: none, minimal, low, medium, high, xhigh, max, or a "
         "number where the model takes one",

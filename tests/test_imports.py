@@ -79,7 +79,9 @@ _ADAPTER = Row((*FROM_ENGINE, "engine.config", *SHARED_ADAPTERS, "generated.shar
 # The row of a module is that of its longest prefix here.
 TABLE: dict[str, Row] = {
     "engine": Row((), stdlib_only=True),
-    "engine.config": Row(("engine.types", "engine.errors"), stdlib_only=True),
+    "engine.config": Row(
+        ("engine.types", "engine.conversation", "engine.errors"), stdlib_only=True
+    ),
     "engine.types": Row(("engine.conversation",), stdlib_only=True),
     "engine.messages": Row(("engine.types", "engine.events"), stdlib_only=True),
     **{name: Row((*VOCABULARY, *TEXT), _LIGHT_NEVER) for name in TEXT},

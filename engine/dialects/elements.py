@@ -6,6 +6,7 @@ follows.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -47,24 +48,24 @@ class Tags:
     json_end: str = r"(?!)"
 
 
-class ElementParser(OutputParser):
+class ElementParser(OutputParser, ABC):
     """A dialect says which tags it has, and what is in them."""
 
+    @abstractmethod
     def tags(self, head: regex.Match[str]) -> Tags:
         """The tags of the calls that begin with `head`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def call_name(self, tag: regex.Match[str]) -> str:
         """The tool that the tag of a call names."""
-        raise NotImplementedError
 
     def is_empty(self, tag: regex.Match[str]) -> bool:
         """Whether the tag of a call is all of it."""
         return False
 
+    @abstractmethod
     def argument(self, tag: regex.Match[str]) -> Argument:
         """What the tag of an argument says."""
-        raise NotImplementedError
 
     def call(self, head: regex.Match[str]) -> Steps[None]:
         reader, tags = self.reader, self.tags(head)

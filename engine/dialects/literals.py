@@ -6,6 +6,7 @@ What is read becomes a JSON object, said member by member.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
@@ -85,7 +86,7 @@ class Members:
             self._text += text
 
 
-class Literals:
+class Literals(ABC):
     """Reads values. What strings, keys and bare words look like is a family's own."""
 
     brackets: ClassVar[Mapping[str, str]] = {"[": "]"}
@@ -98,9 +99,9 @@ class Literals:
         """Read the string that begins here, if one does."""
         return (yield from quoted(self.reader, self.marks))
 
+    @abstractmethod
     def key(self) -> Steps[str]:
         """Read a key of an object and what separates it from its value."""
-        raise NotImplementedError
 
     def word(self, shape: Shape) -> Steps[object]:
         """Read a value that is neither quoted nor bracketed."""

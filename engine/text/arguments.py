@@ -7,7 +7,7 @@ import numbers
 import re
 import secrets
 from collections.abc import Mapping
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from engine.conversation import ToolCall
 from engine.text.guard import copied
@@ -44,7 +44,7 @@ class Exact(numbers.Number):
     __hash__ = object.__hash__
 
 
-def dumps(value: object, **options: object) -> str:
+def dumps(value: object, **options: Any) -> str:
     """`json.dumps` that writes an `Exact` as it is; `default` is taken."""
     secret = secrets.token_hex(8)
     found: list[str] = []
@@ -55,7 +55,7 @@ def dumps(value: object, **options: object) -> str:
         found.append(value.text)
         return f"{secret}{len(found) - 1}."
 
-    text = json.dumps(value, default=stand_in, **options)  # type: ignore[arg-type]
+    text = json.dumps(value, default=stand_in, **options)
     if not found:
         return text
     return re.sub(f'"{secret}([0-9]+)\\."', lambda match: found[int(match[1])], text)

@@ -36,6 +36,8 @@ _CHATML = (
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 
+_NO_DEFAULTS = Defaults()
+
 
 class ChatTemplate:
     """A compiled template and the tokenizer that reads its output. Threads may share it.
@@ -49,7 +51,7 @@ class ChatTemplate:
         source: str | None,
         tokenizer: Tokenizer,
         dialect: Dialect | None = None,
-        defaults: Defaults = Defaults(),  # noqa: B008 - frozen
+        defaults: Defaults = _NO_DEFAULTS,
     ) -> None:
         """`source` None falls back to the dialect's template, then to ChatML if the vocabulary
         knows it, else `render` refuses. `dialect` None is the one that fits.
@@ -83,7 +85,7 @@ class ChatTemplate:
         path: Path,
         tokenizer: Tokenizer,
         dialect_name: str | None = None,
-        defaults: Defaults = Defaults(),  # noqa: B008 - frozen
+        defaults: Defaults = _NO_DEFAULTS,
     ) -> ChatTemplate:
         """Read the template of a Hugging Face folder or a GGUF file. Raises StartupError."""
         source = template_source(path)
