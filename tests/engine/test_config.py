@@ -265,7 +265,6 @@ def test_ranges_may_be_a_table_of_the_file(tmp_path: Path) -> None:
 
 
 def test_efforts_are_words_or_numbers(tmp_path: Path) -> None:
-    assert get_args(Effort) == get_args(Effort)
     for effort in get_args(Effort):
         assert resolve(["--reasoning-effort", effort], {}).reasoning_effort == effort
     assert resolve(["--reasoning-effort", "80"], {}).reasoning_effort == 80
