@@ -20,6 +20,7 @@ from adapters import body as bodies
 from adapters.auth import Keys
 from adapters.call import Call, ClientGone
 from adapters.envelope import RESPONSES, HttpError, openai_response
+from adapters.seal import Seal
 from adapters.validation import validate
 from engine.config import Config
 from engine.errors import EngineUnavailable
@@ -41,7 +42,12 @@ Handler = Callable[[Call], Awaitable[Response]]
 
 
 def build_app(
-    service: Service, config: Config, keys: Keys, *, on_start: Callable[[], None] = lambda: None
+    service: Service,
+    config: Config,
+    keys: Keys,
+    seal: Seal,
+    *,
+    on_start: Callable[[], None] = lambda: None,
 ) -> ASGIApp:
     """Register the generated routes. `on_start` runs on the event loop before the first request."""
 
@@ -59,13 +65,14 @@ def build_app(
         handler: Handler = getattr(
             importlib.import_module(f"adapters.{route.stem}"), route.operation
         )
-        app.add_route(route.path, _endpoint(route, handler, service, config, keys), [route.method])
+        endpoint = _endpoint(route, handler, service, config, keys, seal)
+        app.add_route(route.path, endpoint, [route.method])
     app.add_exception_handler(HTTPException, _on_http_exception)
     return RequestIds(app)
 
 
 def _endpoint(
-    route: Route, handler: Handler, service: Service, config: Config, keys: Keys
+    route: Route, handler: Handler, service: Service, config: Config, keys: Keys, seal: Seal
 ) -> Callable[[Request], Awaitable[Response]]:
     """Authenticate, read, validate, handle; any failure becomes the protocol's envelope."""
     answer = RESPONSES[route.envelope]
@@ -76,7 +83,7 @@ def _endpoint(
             if route.request is not None and service.draining:
                 raise EngineUnavailable("the server is stopping")
             body = await _read(route, request, service, config) if route.request else None
-            return await handler(Call(request, service, config, tenant, body))
+            return await handler(Call(request, service, config, seal, tenant, body))
         except ClientGone:
             return Response(status_code=499)
         except Exception as error:

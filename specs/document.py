@@ -178,6 +178,7 @@ class Specs:
         merged |= {"type": "object", "required": [], "properties": {}}
         for part in schema["allOf"]:
             whole = self.at(part["$ref"]).schema if "$ref" in part else part
+            whole = self._merged(whole) if "allOf" in whole else whole
             merged["required"] += whole.get("required", [])
             merged["properties"] |= whole["properties"]
         return merged

@@ -112,6 +112,8 @@ TABLE: dict[str, Row] = {
         ("engine.types", "engine.events", "engine.text.tokenizer"),  # the tokenizer: for its type
         _LIGHT_NEVER,
     ),
+    "adapters.seal": Row((), _LIGHT_NEVER),
+    "adapters.call": Row((*_ADAPTER.may, "adapters.seal"), EVERY_DEVICE_LIBRARY),
     "adapters.tools": Row(("engine.conversation", "engine.errors"), _LIGHT_NEVER),
     "adapters.thinking": Row(("engine.conversation", "engine.errors"), _LIGHT_NEVER),
     "adapters.http": Row((), EVERY_DEVICE_LIBRARY),

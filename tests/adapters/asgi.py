@@ -13,9 +13,13 @@ from starlette.types import ASGIApp, Message, Scope
 
 from adapters.app import build_app
 from adapters.auth import Keys
+from adapters.seal import Seal
 from engine.config import Config
 from engine.service import Service
 from tests.serving import serving
+
+SEAL = Seal(bytes(range(32)))
+"""The seal of every application here."""
 
 
 @dataclass
@@ -138,7 +142,7 @@ async def call(
 
 
 def app_of(service: Service, keys: Mapping[str, str] | None = None, **options: Any) -> ASGIApp:
-    return build_app(service, Config(**options), Keys(keys or {}))
+    return build_app(service, Config(**options), Keys(keys or {}), SEAL)
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from engine.client import TokenEvent
 from engine.config import Config
 from engine.events import FinishCause
 from generated.routes import ROUTES, Route
-from tests.adapters.asgi import app_of, app_serving, call, exchange
+from tests.adapters.asgi import SEAL, app_of, app_serving, call, exchange
 from tests.serving import PlayedClient, facts, reply, service_over
 
 CHAT = "/v1/chat/completions"
@@ -237,7 +237,11 @@ async def test_the_start_hook_runs_before_and_the_engine_ends_after() -> None:
     client = Closed()
     seen: list[str] = []
     app = build_app(
-        service_over(client, facts()), Config(), Keys({}), on_start=lambda: seen.append("start")
+        service_over(client, facts()),
+        Config(),
+        Keys({}),
+        SEAL,
+        on_start=lambda: seen.append("start"),
     )
     inbox: asyncio.Queue[dict[str, str]] = asyncio.Queue()
     outbox: asyncio.Queue[str] = asyncio.Queue()
