@@ -9,6 +9,20 @@ from pydantic import MISSING, BaseModel, ConfigDict, Field, StringConstraints
 from typing_extensions import TypeAliasType
 
 
+class AnthropicErrorInfo(BaseModel):
+    """What a program can act on."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    error_code: Annotated[
+        str, Field(description='A fixed word, such as thread_unsupported_request.')
+    ]
+    unsupported: Annotated[
+        list[str] | MISSING, Field(description='The fields that are not supported.')
+    ] = MISSING
+
+
 class ErrorDetail(BaseModel):
     """What went wrong."""
 
@@ -428,6 +442,25 @@ class FlareReply(BaseModel):
     ]
 
 
+class AnthropicErrorDetail(BaseModel):
+    """What went wrong."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    type: Annotated[
+        str,
+        Field(description='The class of the failure, such as invalid_request_error.'),
+    ]
+    message: Annotated[
+        str, Field(description='A sentence for people that names the field.')
+    ]
+    details: Annotated[
+        AnthropicErrorInfo | MISSING,
+        Field(description='More for programs; mostly absent.'),
+    ] = MISSING
+
+
 class ErrorEnvelope(BaseModel):
     """Every failure on an OpenAI route, and the last data of a stream that fails."""
 
@@ -560,6 +593,19 @@ PromptPosition = TypeAliasType(
 )
 
 
+class AnthropicError(BaseModel):
+    """Every failure on an Anthropic route, and the data of the error event that ends a stream."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    type: Annotated[Literal['error'], Field(description='The kind of object.')]
+    error: Annotated[AnthropicErrorDetail, Field(description='What went wrong.')]
+    request_id: Annotated[
+        str, Field(description='The id of the request, as in the header request-id.')
+    ]
+
+
 ResponseFormat = TypeAliasType(
     "ResponseFormat",
     Annotated[
@@ -579,6 +625,17 @@ PromptLogprobs = TypeAliasType(
     ],
 )
 """One entry for each prompt token; null where there is nothing to report, as for the first."""
+
+
+EitherError = TypeAliasType(
+    "EitherError",
+    Annotated[
+        ErrorEnvelope | AnthropicError,
+        Field(
+            description='A failure in the envelope of the protocol that the client speaks.'
+        ),
+    ],
+)
 
 
 class ControlFields(BaseModel):

@@ -112,11 +112,12 @@ def drift(specs: Specs) -> tuple[list[Missing], int]:
     count = 0
     flat = specs.flattened()
     for operation in flat.operations():
-        for part, name in operation.place.schema.get("x-official", {}).items():
-            comparison = Comparison(flat, is_request=part == "request")
-            comparison.compare(sdk_types.find(name), _places(flat, operation, part))
-            missing += [found for found in comparison.missing if found not in missing]
-            count += comparison.count
+        for part, names in operation.place.schema.get("x-official", {}).items():
+            for name in [names] if isinstance(names, str) else names:
+                comparison = Comparison(flat, is_request=part == "request")
+                comparison.compare(sdk_types.find(name), _places(flat, operation, part))
+                missing += [found for found in comparison.missing if found not in missing]
+                count += comparison.count
     return missing, count
 
 
