@@ -13,6 +13,7 @@ from engine.errors import RequestError
 Model = TypeVar("Model", bound=BaseModel)
 _MOST_REASONS = 3
 _MOST_SHOWN = 40  # characters of a client's value in a message
+_MOST_LISTED = 200  # characters of the values that a field may have instead
 
 _TYPES = {
     "string_type": "a string",
@@ -92,7 +93,9 @@ def _reason(problem: Any) -> str:
         few, count = kind == "too_short", details.get("min_length", details.get("max_length"))
         return f"must have at {'least' if few else 'most'} {count} items"
     if kind == "union_tag_invalid":
-        return f"'{_shown(str(details['tag']))}' is not one of {details['expected_tags']}"
+        tag, known = _shown(str(details["tag"])), str(details["expected_tags"])
+        shown = f"is not one of {known}" if len(known) <= _MOST_LISTED else "is not supported here"
+        return f"'{tag}' {shown}"
     if kind == "literal_error":
         given = problem["input"]
         prefix = f"'{_shown(given)}' is not supported: it " if isinstance(given, str) else ""

@@ -36,8 +36,8 @@ class Server:
     """`python -m adapters` on a free port, as a context manager.
 
     Leaving the context sends SIGTERM and expects exit status 0; a test that ends the process itself
-    calls `stop` or `wait` and looks at the status. What a server keeps, it keeps in a folder that ends
-    with it; one that is to outlive it is an option, `--state-dir`.
+    calls `stop` or `wait` and looks at the status. What a server keeps is in a folder that goes
+    with it; the option `--state-dir` gives it one that stays.
     """
 
     def __init__(self, *options: str, start_seconds: float = 120) -> None:

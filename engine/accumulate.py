@@ -90,6 +90,8 @@ class Accumulator:
             self._call = None
 
     def _take_text(self, kind: type[TextBlock] | type[ReasoningBlock], text: str) -> None:
+        if not text:
+            return
         if kind is not self._kind:
             self._close()
             self._kind = kind

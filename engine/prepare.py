@@ -81,7 +81,7 @@ class Preparer:
         """Raises RequestError for what the client got wrong, naming the field."""
         self._check_token_ids(request)
         sampling = self._sampling(request.sampling)
-        prompt = self._prompt(request)
+        prompt = self._render(request)
         max_tokens, limit_cause = self._output_limit(request, len(prompt.token_ids))
         if sampling.min_tokens > max_tokens:
             raise RequestError(
@@ -101,7 +101,7 @@ class Preparer:
         Raises RequestError for a prompt, tools or a form of the answer that `prepare` refuses too.
         Limits and sampling are not looked at.
         """
-        prompt = self._prompt(request)
+        prompt = self._render(request)
         self._plan(request, prompt)
         return len(prompt.token_ids)
 
@@ -171,7 +171,7 @@ class Preparer:
         constraint = request.constraint
         return OutputPlan(grammar=None if constraint is None else grammar_of(constraint))
 
-    def _prompt(self, request: GenerationRequest) -> Prompt:
+    def _render(self, request: GenerationRequest) -> Prompt:
         if request.constraint is not None:
             grammar_of(request.constraint)  # what cannot be read cannot be asked for either
         if isinstance(request.prompt, Conversation):

@@ -90,6 +90,17 @@ class Exchange:
         return self.json["error"]  # type: ignore[no-any-return]
 
     @property
+    def anthropic_error(self) -> dict[str, Any]:
+        """The same of an Anthropic reply, which names its request in body and headers."""
+        assert set(self.json) == {"type", "error", "request_id"}
+        assert self.json["type"] == "error"
+        assert set(self.json["error"]) - {"details"} == {"type", "message"}
+        assert self.headers["content-type"] == "application/json"
+        ids = {self.headers[name] for name in ("request-id", "x-request-id")}
+        assert ids == {self.json["request_id"]}
+        return self.json["error"]  # type: ignore[no-any-return]
+
+    @property
     def events(self) -> list[Any]:
         """The data of each event; comments are left out, `[DONE]` is a string."""
         assert self.headers["content-type"].startswith("text/event-stream")
