@@ -62,7 +62,7 @@ class Operation:
 
     def content(self, media: str) -> Place | None:
         """What a successful response holds in this media type."""
-        found = self.place.schema["responses"]["200"].get("content", {}).get(media)
+        found = self.place.schema["responses"].get("200", {}).get("content", {}).get(media)
         return self.place.child("responses", "200", "content", media) if found else None
 
     @property
