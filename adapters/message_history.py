@@ -69,9 +69,10 @@ def read_history(body: PromptFields, seal: Seal, tenant: str, model: str) -> His
     """Raises RequestError for what is out of place, naming it."""
     tools = MessageTools(body)
     reader = _Reader(tools, seal, tenant, model)
-    messages = [*_system(body), *reader.read(body.messages)]
-    if not messages:
+    said = list(reader.read(body.messages))
+    if not said:
         raise RequestError("messages has nothing to answer", "messages")
+    messages = [*_system(body), *said]
     if optional(body.cache_control) is not None:
         messages[-1] = replace(messages[-1], keep=True)
     return History(
@@ -103,7 +104,12 @@ def _system(body: PromptFields) -> Iterator[Message]:
 
 
 def _is_kept(block: Any) -> bool:
-    return optional(getattr(block, "cache_control", None)) is not None
+    """Whether a block is marked, or one within it."""
+    if optional(getattr(block, "cache_control", None)) is not None:
+        return True
+    source = block.source if isinstance(block, DocumentBlock) else block
+    inner = getattr(source, "content", None)
+    return isinstance(inner, list) and any(map(_is_kept, inner))
 
 
 @dataclass

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
 from adapters.decode import given, optional
-from adapters.tools import arguments_schema, check_tools
+from adapters.tools import arguments_schema, check_tools, introduction
 from engine.conversation import JsonValue, Tool
 from engine.errors import RequestError
 from generated.messages import PromptFields, ToolDefinition
@@ -59,13 +58,7 @@ class MessageTools:
 
     def _show(self, tool: Tool) -> str:
         self._found[tool.name] = replace(tool, listed=False)
-        shown = {
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": tool.parameters,
-        }
-        text = json.dumps(shown, ensure_ascii=False)
-        return f"The tool {tool.name} can be called from now on:\n{text}"
+        return introduction(tool)
 
 
 def _defined(

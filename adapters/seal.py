@@ -197,7 +197,7 @@ def _kept_key(path: Path) -> bytes:
 
 def _read_key(path: Path) -> bytes:
     with path.open("rb") as file:
-        text = file.read(1024).strip()
+        text = file.read(1024)
     try:
         key = bytes.fromhex(text.decode("ascii"))
     except ValueError:

@@ -10,7 +10,7 @@ import httpx2
 
 from conformance import message_replies, sse
 from conformance.choice import Choice, read_message, take_delta
-from conformance.reply import Reply, anthropic_error_of, error_of
+from conformance.reply import ANTHROPIC, Reply, anthropic_error_of, error_of
 
 __all__ = ["ANTHROPIC", "PATHS", "Reply", "anthropic_error_of", "comparable", "error_of", "send"]
 
@@ -20,8 +20,6 @@ PATHS = {
     "messages": "/v1/messages",
     "count": "/v1/messages/count_tokens",
 }
-ANTHROPIC = ("messages", "count")
-"""The routes that speak Anthropic's protocol."""
 _OBJECTS = {
     "chat": ("chat.completion", "chat.completion.chunk"),
     "completions": ("text_completion", "text_completion"),

@@ -9,6 +9,8 @@ import httpx2
 
 from conformance.choice import Choice
 
+ANTHROPIC = ("messages", "count")
+"""The routes that speak Anthropic's protocol."""
 _ERROR_KEYS = {"message", "type", "param", "code"}
 
 
@@ -47,7 +49,8 @@ class Reply:
     """What came back. `error` is the inner error object; `done` whether a stream ended well.
 
     A message is one choice, whose finish is its stop_reason and whose stop_reason is its
-    stop_sequence; `blocks` has its content. `comments` counts the signs of life of a stream.
+    stop_sequence; `blocks` has its content, `edits` its context_management. `comments` counts the
+    signs of life of a stream. `prompt` is what a template showed instead of an answer.
     """
 
     status: int
@@ -61,6 +64,7 @@ class Reply:
     done: bool = False
     blocks: list[Block] = field(default_factory=list)
     edits: dict[str, Any] | None = None
+    prompt: str | None = None
 
     @property
     def texts(self) -> list[str]:
@@ -80,6 +84,12 @@ class Reply:
     def finish(self) -> str | None:
         assert list(self.choices) == [0], f"{len(self.choices)} choices: {self.body}{self.error}"
         return self.choices[0].finish
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it is Anthropic's, whole or streamed."""
+        first = self.chunks[0] if self.chunks else self.body or {}
+        return first.get("type") in ("message", "message_start")
 
     @property
     def prompt_tokens(self) -> int:
@@ -113,10 +123,13 @@ class Reply:
 
     def outcome(self) -> dict[str, Any]:
         """All that must be equal when the same request is sent again, streamed or not."""
+        choices = [(index, c.outcome()) for index, c in sorted(self.choices.items())]
+        if self.is_message:  # its blocks say the rest; how JSON is spaced shows in streams only
+            choices = [(0, (c.finish, c.stop_reason)) for c in self.choices.values()]
         return {
             "status": self.status,
             "error": self.error,
-            "choices": [(index, c.outcome()) for index, c in sorted(self.choices.items())],
+            "choices": choices,
             "blocks": [block.shown() for block in self.blocks],
             "edits": self.edits,
             "usage": self.usage,

@@ -27,7 +27,7 @@ def kept_tokens(
     part = messages[:end]
     if part[-1].role in ("system", "developer"):
         part = (*part, _ANY_USER)  # many templates want a user, or show the system text in its turn
-    cut = replace(conversation, messages=part, continue_final=False)
+    cut = replace(conversation, messages=part, add_generation_prompt=False, continue_final=False)
     try:
         token_ids = render(cut).token_ids
     except RequestError:

@@ -141,6 +141,7 @@ def test_an_unknown_exception_says_nothing_of_itself_to_anthropics_clients() -> 
         ("`top_k` must be less than 5", "top_k", "`top_k` must be less than 5"),
         ("top_k must be less than 5", "top_k", "top_k must be less than 5"),
         ("no such thing", "n", "n: no such thing"),
+        ("the json is not valid", "n", "n: the json is not valid"),
         ("top_k2 is unknown", "top_k", "top_k: top_k2 is unknown"),
         ("the name is empty", "tools[1].name", "the name is empty"),
         ("it is empty", "tools[1].name", "tools[1].name: it is empty"),

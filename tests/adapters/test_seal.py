@@ -120,6 +120,12 @@ def test_no_two_contents_share_a_nonce() -> None:
     assert len(nonces) == len(contents) == 8
 
 
+def test_a_nonce_tells_nothing_to_who_guesses_the_text() -> None:
+    """It depends on the key: nobody else can compute it for a guess, and compare."""
+    nonces = {seal.seal("thoughts", "t", "m").split(":")[3][:16] for seal in (SEAL, OTHER)}
+    assert len(nonces) == 2
+
+
 def test_the_nonce_depends_on_how_the_text_is_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another zlib may pack a text otherwise, which is another content for GCM."""
     text = "thoughts " * 50

@@ -68,6 +68,7 @@ REFUSED = {
     "contradiction": request(OPEN),
     "schema": request(replace(ASKED, tools=(WRONG,))),
     "regex": request("abc", constraint=OutputConstraint("regex", "(", "regex")),
+    "form": request(ASKED, constraint=OutputConstraint("json_schema", "[", "guided_json")),
     "choice": request(ASKED, constraint=OutputConstraint("choice", "[]", "guided_choice")),
 }
 

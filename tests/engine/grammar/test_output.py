@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dataclasses import replace
+
 import pytest
 
 from engine.conversation import CustomFormat, Tool, ToolChoice

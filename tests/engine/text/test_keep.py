@@ -79,7 +79,7 @@ def test_the_generation_prompt_and_an_open_message_are_no_part_of_the_cut(
     markup: Tokenizer,
 ) -> None:
     source = (
-        "{% for m in messages %}[{{ m.content }}]{% endfor %}"
+        "{% for m in messages %}{{ m.content }};{% endfor %}"
         "{% if add_generation_prompt %}<{% endif %}"
     )
     template = ChatTemplate(source, markup)
@@ -87,7 +87,7 @@ def test_the_generation_prompt_and_an_open_message_are_no_part_of_the_cut(
     open_ended = Conversation(turns, add_generation_prompt=False, continue_final=True)
     for asked in (Conversation(turns), open_ended):
         prompt, keep = measured(template, asked)
-        assert markup.decode(prompt.token_ids[:keep]) == "[a]"
+        assert markup.decode(prompt.token_ids[:keep]) == "a;"
 
 
 def test_a_cut_that_the_template_refuses_is_no_hint(markup: Tokenizer) -> None:

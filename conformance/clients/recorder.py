@@ -1,0 +1,186 @@
+"""What a client and a server said to each other, byte for byte: a relay between the two.
+
+The relay knows nothing of HTTP, so that it can change nothing. What went through is read afterwards.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import socket
+import socketserver
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from email.message import Message
+from types import TracebackType
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from conformance import sse
+
+_PIECE = 65536
+
+
+@dataclass
+class Tape:
+    """What one side of a connection has sent, and when its pieces arrived."""
+
+    data: bytearray = field(default_factory=bytearray)
+    pieces: list[tuple[int, float]] = field(default_factory=list)
+
+    def add(self, piece: bytes) -> None:
+        self.pieces.append((len(self.data), time.monotonic()))
+        self.data += piece
+
+    def time_of(self, offset: int) -> float:
+        """When the byte there arrived."""
+        return max(at for start, at in self.pieces if start <= offset)
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A request and its answer. `whole`: the answer did not end before its time."""
+
+    at: float
+    method: str
+    target: str
+    headers: Message
+    body: Any
+    status: int
+    answer_headers: Message
+    answer: bytes
+    whole: bool
+
+    @property
+    def path(self) -> str:
+        return self.target.partition("?")[0]
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The data of the events of a streamed answer."""
+        return [event.data for event in sse.parse(self.answer) if event.data is not None]
+
+    @property
+    def usage(self) -> dict[str, int]:
+        """The final counts of a streamed message, which are in its message_delta."""
+        (usage,) = (e["usage"] for e in self.events if e["type"] == "message_delta")
+        return cast(dict[str, int], usage)
+
+    @property
+    def prompt_tokens(self) -> int:
+        usage = self.usage
+        names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        return sum(usage[name] for name in names)
+
+    @property
+    def cached_tokens(self) -> int:
+        return self.usage["cache_read_input_tokens"]
+
+    def text_of(self, kind: str, key: str) -> str:
+        """What the deltas of a kind say together."""
+        deltas = (e["delta"] for e in self.events if e["type"] == "content_block_delta")
+        return "".join(delta[key] for delta in deltas if delta["type"] == kind)
+
+
+class Recorder:
+    """A relay to a server, as a context manager; clients use its `url` in place of the server's."""
+
+    def __init__(self, server_url: str) -> None:
+        address = urlsplit(server_url)
+        assert address.hostname and address.port
+        self._relay = _Relay(("127.0.0.1", 0), _Connection)
+        self._relay.target = (address.hostname, address.port)
+        self.url = f"http://127.0.0.1:{self._relay.server_address[1]}"
+
+    def __enter__(self) -> Recorder:
+        threading.Thread(target=self._relay.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._relay.shutdown()
+        self._relay.server_close()
+
+    def exchanges(self) -> list[Exchange]:
+        """All requests with their answers, in the order in which they were sent."""
+        found = [one for sent, came in self._relay.tapes for one in _exchanges(sent, came)]
+        return sorted(found, key=lambda exchange: exchange.at)
+
+
+class _Relay(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+    block_on_close = False  # an idle connection would hold it up
+    target: tuple[str, int]
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.tapes: list[tuple[Tape, Tape]] = []
+
+
+class _Connection(socketserver.BaseRequestHandler):
+    def handle(self) -> None:
+        relay = cast(_Relay, self.server)
+        sent, came = Tape(), Tape()
+        relay.tapes.append((sent, came))
+        with socket.create_connection(relay.target) as server:
+            back = threading.Thread(target=_pass, args=(server, self.request, came), daemon=True)
+            back.start()
+            _pass(self.request, server, sent)
+            back.join()
+
+
+def _pass(source: socket.socket, sink: socket.socket, tape: Tape) -> None:
+    """Hand on what comes until its end, which is handed on too."""
+    try:
+        while piece := source.recv(_PIECE):
+            tape.add(piece)
+            sink.sendall(piece)
+        sink.shutdown(socket.SHUT_WR)
+    except OSError:  # the other side went first; there is nobody left to tell
+        pass
+
+
+class _Bytes(io.BytesIO):
+    """A connection's bytes as the standard library's HTTP client reads them, one answer a time."""
+
+    def makefile(self, mode: str) -> _Bytes:
+        return self
+
+    def close(self) -> None:
+        """The next answer is read from here too."""
+
+
+def _exchanges(sent: Tape, came: Tape) -> Iterator[Exchange]:
+    requests, answers = io.BytesIO(sent.data), _Bytes(came.data)
+    while True:
+        at = requests.tell()
+        line = requests.readline().decode("ascii").split()
+        if not line:
+            return
+        headers = http.client.parse_headers(requests)
+        assert "transfer-encoding" not in headers, "a request body of no known length"
+        body = requests.read(int(headers.get("content-length", "0")))
+        response = http.client.HTTPResponse(cast(socket.socket, answers), method=line[0])
+        try:
+            response.begin()
+            answer, whole = response.read(), True
+        except http.client.IncompleteRead as error:
+            answer, whole = error.partial, False
+        yield Exchange(
+            at=sent.time_of(at),
+            method=line[0],
+            target=line[1],
+            headers=headers,
+            body=json.loads(body) if body else None,
+            status=response.status,
+            answer_headers=response.headers,
+            answer=answer,
+            whole=whole,
+        )
