@@ -48,7 +48,7 @@ def light(session: nox.Session) -> Environment:
 
 def serving(session: nox.Session) -> Environment:
     """What the server needs."""
-    return Environment(session, "torch", "torch")
+    return Environment(session, "torch", "torch", "postgres")
 
 
 def full(session: nox.Session) -> Environment:

@@ -7,6 +7,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 
 from fastapi import FastAPI
 from pydantic import BaseModel
@@ -21,6 +22,7 @@ from adapters.auth import Keys
 from adapters.call import Call, ClientGone
 from adapters.envelope import RESPONSES, HttpError, speaks_anthropic
 from adapters.seal import Seal
+from adapters.store import ResponseStore
 from adapters.validation import validate
 from engine.config import Config
 from engine.errors import EngineUnavailable
@@ -46,10 +48,14 @@ def build_app(
     config: Config,
     keys: Keys,
     seal: Seal,
+    store: ResponseStore | None = None,
     *,
     on_start: Callable[[], None] = lambda: None,
 ) -> ASGIApp:
-    """Register the generated routes. `on_start` runs on the event loop before the first request."""
+    """Register the generated routes. `on_start` runs on the event loop before the first request.
+
+    What the application is given, it closes when it ends: the service and the store.
+    """
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -57,16 +63,19 @@ def build_app(
         yield
         await service.client.close()
         service.close()
+        if store is not None:
+            await store.close()
 
     app = FastAPI(
         openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan
     )
     envelopes: dict[object, str] = {}
     for route in ROUTES:
-        handler: Handler = getattr(
-            importlib.import_module(f"adapters.{route.stem}"), route.operation
-        )
-        endpoint = _endpoint(route, handler, service, config, keys, seal)
+        adapter = importlib.import_module(f"adapters.{route.stem}")
+        complete = getattr(adapter, "complete_body", None)
+        handler: Handler = getattr(adapter, route.operation)
+        read = partial(_read, route, complete)
+        endpoint = _endpoint(route, handler, read, service, config, keys, seal, store)
         app.add_route(route.path, endpoint, [route.method])
         envelopes[endpoint] = route.envelope
     app.add_exception_handler(HTTPException, _on_http_exception(envelopes))
@@ -74,7 +83,14 @@ def build_app(
 
 
 def _endpoint(
-    route: Route, handler: Handler, service: Service, config: Config, keys: Keys, seal: Seal
+    route: Route,
+    handler: Handler,
+    read: Callable[[Request, Service, Config], Awaitable[BaseModel]],
+    service: Service,
+    config: Config,
+    keys: Keys,
+    seal: Seal,
+    store: ResponseStore | None,
 ) -> Callable[[Request], Awaitable[Response]]:
     """Authenticate, read, validate, handle; any failure becomes the protocol's envelope."""
     answer = RESPONSES[route.envelope]
@@ -84,8 +100,8 @@ def _endpoint(
             tenant = keys.identify(request.headers) if route.authenticated else ""
             if route.request is not None and service.draining:
                 raise EngineUnavailable("the server is stopping")
-            body = await _read(route, request, service, config) if route.request else None
-            return await handler(Call(request, service, config, seal, tenant, body))
+            body = await read(request, service, config) if route.request else None
+            return await handler(Call(request, service, config, seal, store, tenant, body))
         except ClientGone:
             return Response(status_code=499)
         except Exception as error:
@@ -97,15 +113,24 @@ def _endpoint(
     return endpoint
 
 
-async def _read(route: Route, request: Request, service: Service, config: Config) -> BaseModel:
+async def _read(
+    route: Route,
+    complete: Callable[[object], None] | None,
+    request: Request,
+    service: Service,
+    config: Config,
+) -> BaseModel:
+    """The body as the route's model; `complete` adds what the protocol lets it leave out."""
     raw = await bodies.read(request, config.max_body_bytes)
     encodings = request.headers.get("content-encoding", "")
     model = route.request
     assert model is not None
 
     def validated() -> BaseModel:
-        content = bodies.decompress(raw, encodings, config.max_body_bytes)
-        return validate(model, bodies.parse(content))
+        value = bodies.parse(bodies.decompress(raw, encodings, config.max_body_bytes))
+        if complete is not None:
+            complete(value)
+        return validate(model, value)
 
     if encodings or len(raw) > _INLINE_BYTES:
         return await service.offload(validated)

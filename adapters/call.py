@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from starlette.requests import Request
 
 from adapters.seal import Seal
+from adapters.store import ResponseStore
 from engine.config import Config
 from engine.service import Service
 
@@ -23,12 +24,16 @@ class ClientGone(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`body` is the validated request of the route's generated model, None without one."""
+    """`body` is the validated request of the route's generated model, None without one.
+
+    `store` is None where responses are not kept.
+    """
 
     request: Request
     service: Service
     config: Config
     seal: Seal
+    store: ResponseStore | None
     tenant: str
     body: BaseModel | None
 

@@ -122,8 +122,11 @@ def decode_limit(
     return None, None
 
 
-def decode_logprobs(body: GenerationFields, top: int | None) -> LogprobOptions | None:
-    """The options of generated tokens' log probabilities; `top` None asks for none."""
+def decode_logprobs(body: Any, top: int | None) -> LogprobOptions | None:
+    """The options of generated tokens' log probabilities; `top` None asks for none.
+
+    `body` is of a route that has `logprob_token_ids`.
+    """
     ids = tuple(dict.fromkeys(given(body.logprob_token_ids, cast(list[int], []))))
     if top is None:
         if ids:

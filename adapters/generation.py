@@ -6,8 +6,9 @@ import hashlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from starlette.responses import Response
 
@@ -134,17 +135,46 @@ async def respond(
     """
     generation = await call.unless_gone(call.service.open(requests))
     if encode_events is not None:
-        return sse.EventStream(
-            guarded(encode_events(generation), on_error),
-            heartbeat=lambda: heartbeat,
-            silence=call.config.heartbeat_seconds,
-            close=generation.close,
-        )
+        events = encode_events(generation)
+        return streamed(call, generation, events, heartbeat=lambda: heartbeat, on_error=on_error)
+
+    async def answer() -> bytes:
+        outputs = await accumulate(generation.batches(), generation.num_choices)
+        return encode(generation, outputs)
+
+    return await buffered(call, generation, answer())
+
+
+class Closing(Protocol):
+    """What has to be closed behind an answer: a generation, or what opens one."""
+
+    def close(self) -> None: ...
+
+
+def streamed(
+    call: Call,
+    generation: Closing,
+    events: AsyncGenerator[bytes, None],
+    *,
+    heartbeat: Callable[[], bytes],
+    on_error: Callable[[Exception], bytes],
+) -> Response:
+    """Answer with events while they are made, then close the generation."""
+    return sse.EventStream(
+        guarded(events, on_error),
+        heartbeat=heartbeat,
+        silence=call.config.heartbeat_seconds,
+        close=generation.close,
+    )
+
+
+async def buffered(call: Call, generation: Closing, answer: Awaitable[bytes]) -> Response:
+    """Answer with one JSON object when it is there, and close the generation."""
     try:
-        outputs = await call.unless_gone(accumulate(generation.batches(), generation.num_choices))
+        body = await call.unless_gone(answer)
     finally:
         generation.close()
-    return Response(encode(generation, outputs), media_type="application/json")
+    return Response(body, media_type="application/json")
 
 
 async def guarded(

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from adapters.call import Call
 from adapters.envelope import speaks_anthropic
+from engine.conversation import Effort
 from engine.errors import RequestError
 from engine.types import ModelInfo
 
@@ -34,6 +35,23 @@ _NO_IMAGES = (
     "max_image_bytes",
 )
 _CURSORS = ("after_id", "before_id")
+# What Codex puts before a conversation; its own text alone is as long as some windows.
+_INSTRUCTIONS = (
+    "You are a coding agent that works in the user's repository through tools. Look at the files "
+    "before you change them, make the smallest change that does what was asked, keep to the style "
+    "that is there, and run what shows that it works. Change files with apply_patch where it is "
+    "among your tools. Go on until the task is done; then say in a few sentences what you changed "
+    "and what you could not check."
+)
+_EFFORTS: Mapping[Effort, str] = {
+    "none": "No thinking",
+    "minimal": "The least thinking",
+    "low": "Little thinking",
+    "medium": "Some thinking",
+    "high": "Much thinking",
+    "xhigh": "Very much thinking",
+    "max": "The most thinking",
+}
 _LIMIT = r"[1-9][0-9]{0,2}|1000"
 
 
@@ -57,13 +75,8 @@ async def retrieve_model(call: Call) -> Response:
 
 
 def _list(info: ModelInfo) -> dict[str, object]:
-    """OpenAI clients read `data`, TypeSafe clients `models`."""
-    summary = {
-        "name": info.id,
-        "description": f"{info.checkpoint}, served by Heliograph",
-        "release_date": _time("%Y-%m-%d", info),
-    }
-    return {"object": "list", "data": [encode_card(info)], "models": [summary]}
+    """OpenAI clients read `data`, TypeSafe clients and Codex `models`."""
+    return {"object": "list", "data": [encode_card(info)], "models": [encode_summary(info)]}
 
 
 def _page(info: ModelInfo, query: Mapping[str, str]) -> dict[str, object]:
@@ -89,6 +102,46 @@ def encode_model(info: ModelInfo) -> dict[str, object]:
         "max_input_tokens": window,
         "max_tokens": min(info.default_max_tokens or window, window),
     }
+
+
+def encode_summary(info: ModelInfo) -> dict[str, object]:
+    """The model in short, which is also its entry in Codex's catalogue."""
+    window = info.engine.max_context
+    return {
+        "name": info.id,
+        "description": f"{info.checkpoint}, served by Heliograph",
+        "release_date": _time("%Y-%m-%d", info),
+        "slug": info.id,
+        "display_name": info.id,
+        "visibility": "list",
+        "supported_in_api": True,
+        "priority": 0,
+        "base_instructions": _INSTRUCTIONS,
+        "context_window": window,
+        "truncation_policy": {"mode": "tokens", "limit": _result_limit(window)},
+        "input_modalities": ["text"],
+        "supported_reasoning_levels": _levels(info),
+        "default_reasoning_level": None,
+        "supports_reasoning_summaries": bool(info.efforts),
+        "support_verbosity": False,
+        "default_verbosity": None,
+        "shell_type": "shell_command",
+        "apply_patch_tool_type": "freeform",
+        "supports_parallel_tool_calls": True,
+        "supports_search_tool": True,
+        "experimental_supported_tools": [],
+    }
+
+
+def _levels(info: ModelInfo) -> list[dict[str, object]]:
+    """The efforts that can be asked for; beside a mere switch, one that turns thinking on."""
+    efforts = info.efforts if info.efforts != ("none",) else ("none", "medium")
+    return [{"effort": effort, "description": _EFFORTS[effort]} for effort in efforts]
+
+
+def _result_limit(window: int) -> int:
+    """The most tokens of a tool's result that Codex keeps: several must fit a small window."""
+    return max(min(10_000, window // 8), 1)
 
 
 def _time(form: str, info: ModelInfo) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from adapters.decode import given, optional
+from adapters.response_object import item_id
 from adapters.response_tools import SEARCH, ResponseTools, joined
 from adapters.seal import Seal
 from engine.conversation import Message, Part, Reasoning, Text, ToolCall, ToolResult
@@ -37,6 +38,15 @@ log = logging.getLogger("heliograph.api")
 
 _ITEMS: TypeAdapter[list[Any]] = TypeAdapter(list[InputItem])
 _INSTRUCTING = ("system", "developer")
+_INPUT = 0x10000  # the numbers of items that a request brings, behind those of any output
+_PREFIXES = {
+    "message": "msg", "function_call": "fc", "function_call_output": "fco",
+    "custom_tool_call": "ctc", "custom_tool_call_output": "ctco", "reasoning": "rs",
+    "tool_search_call": "tsc", "tool_search_output": "tso", "additional_tools": "at",
+    "compaction": "cmp",
+}  # fmt: skip
+_WITH_STATUS = ("message", "function_call", "function_call_output", "tool_search_call",
+                "tool_search_output")  # fmt: skip
 
 
 def complete_item(item: Any) -> None:
@@ -53,6 +63,32 @@ def parse_items(items: bytes | list[Any]) -> list[Any]:
     """Items that were stored, as the generated models."""
     found = json.loads(items) if isinstance(items, bytes) else items
     return _ITEMS.validate_python(found)
+
+
+def input_items(given: str | list[Any] | None) -> list[Any]:
+    """The items of a body's input; a text is a message of the user."""
+    if isinstance(given, list):
+        return given
+    return [MessageItem(type="message", role="user", content=given or "")]
+
+
+def written_items(items: Sequence[Any], response_id: str) -> Iterator[dict[str, Any]]:
+    """Items as JSON values in the form that lists of them have, each with an id."""
+    for place, item in enumerate(items):
+        value: dict[str, Any] = item.model_dump(mode="json", by_alias=True)
+        prefix = _PREFIXES.get(item.type, "item")
+        value["id"] = value.get("id") or item_id(prefix, response_id, _INPUT + place)
+        if isinstance(item, MessageItem) and isinstance(item.content, str):
+            value["content"] = [_written_text(item.content, item.role)]
+        if item.type in _WITH_STATUS:
+            value["status"] = value.get("status") or "completed"
+        yield value
+
+
+def _written_text(text: str, role: str) -> dict[str, Any]:
+    if role == "assistant":
+        return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+    return {"type": "input_text", "text": text}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +215,8 @@ class ItemReader:
         self._say(Message("developer", (Text(text),)))
 
     def _thought(self, item: ReasoningItem) -> str | None:
-        texts = [part.text for part in given(item.content, [])]
+        content: list[Any] = given(item.content, [])
+        texts = [part.text for part in content]
         if any(texts):
             return "\n\n".join(texts)
         sealed: str = given(item.encrypted_content, "")
@@ -188,8 +225,8 @@ class ItemReader:
             if text is not None:
                 return text
             self._dropped += 1
-        summary = [part.text for part in given(item.summary, [])]
-        return "\n\n".join(summary) or None
+        summary: list[Any] = given(item.summary, [])
+        return "\n\n".join(part.text for part in summary) or None
 
 
 def _texts(content: Any) -> Iterator[str]:

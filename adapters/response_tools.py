@@ -1,4 +1,4 @@
-"""The tools of a body of Responses: flat for the model, and as they were declared on the way back."""
+"""The tools of a body of Responses, flat for the model and as declared on the way back."""
 
 from __future__ import annotations
 

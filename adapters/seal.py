@@ -27,6 +27,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from adapters.state import state_folder
+
 log = logging.getLogger("heliograph.seal")
 
 Verdict = Literal["ours", "foreign", "broken"]
@@ -63,7 +65,7 @@ class Seal:
         Where that cannot be done, a warning says why, and the key is one of this process only: its
         thoughts are foreign to the next. A file that holds something else is left as it is.
         """
-        path = (_users_folder() if folder is None else folder) / KEY_FILE
+        path = state_folder(folder) / KEY_FILE
         try:
             return cls(_kept_key(path.expanduser()))
         except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: nobody's home
@@ -172,17 +174,6 @@ def _decoded(text: str) -> bytes | None:
     except ValueError:
         return None
     return data if _encoded(data) == text else None
-
-
-def _users_folder() -> Path:
-    """Where programs of this user keep state: XDG Base Directory Specification, version 0.8.
-
-    "~" is not expanded yet, which may fail.
-    """
-    base = Path(os.environ.get("XDG_STATE_HOME", ""))
-    if not base.is_absolute():  # the specification: ignore it
-        base = Path("~/.local/state")
-    return base / "heliograph"
 
 
 def _kept_key(path: Path) -> bytes:

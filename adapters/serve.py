@@ -11,6 +11,7 @@ import socket
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvicorn
 
@@ -18,6 +19,7 @@ from adapters.auth import Keys
 from adapters.http import HttpProtocol
 from adapters.script import load_script
 from adapters.seal import Seal
+from adapters.state import state_folder
 from engine import config as configuration
 from engine.client import ProcessClient
 from engine.config import Config
@@ -35,6 +37,9 @@ from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
 from engine.types import EngineFacts, ModelInfo
 
+if TYPE_CHECKING:
+    from adapters.store import ResponseStore
+
 log = logging.getLogger("heliograph")
 
 
@@ -48,7 +53,7 @@ def main() -> int:
             log.info("config: %s", line)
         listener = _listen(config)
         keys = Keys.load(config.api_key_file)
-        client, service = load(config)
+        client, service, store = load(config)
     except StartupError as error:
         print(f"heliograph: {error}", file=sys.stderr)
         return 1
@@ -58,13 +63,16 @@ def main() -> int:
     url = f"http://{_shown(config.host)}:{listener.getsockname()[1]}"
     from adapters.app import build_app
 
-    app = build_app(service, config, keys, seal, on_start=client.attach)
+    app = build_app(service, config, keys, seal, store, on_start=client.attach)
     _Server(app, config, service, lambda: _announce(url, service.info)).run([listener])
     return 0
 
 
-def load(config: Config) -> tuple[ProcessClient, Service]:
-    """Start the engine process, load what is about text meanwhile. Raises StartupError."""
+def load(config: Config) -> tuple[ProcessClient, Service, ResponseStore | None]:
+    """Start the engine process; open the store and load what is about text meanwhile.
+
+    Raises StartupError.
+    """
     path = locate(config.model, log.info)
     log.info("loading %s", path)
     script = None
@@ -85,6 +93,7 @@ def load(config: Config) -> tuple[ProcessClient, Service]:
     client = ProcessClient(settings)
     try:
         importlib.import_module("adapters.app")  # takes a second, in which the engine loads
+        store = _open_store(config)
         if config.scripted is None:
             Shape.load(path)  # an unknown architecture is told before what else is wrong
             tokenizer = Tokenizer.load(path)
@@ -106,7 +115,20 @@ def load(config: Config) -> tuple[ProcessClient, Service]:
         info, tokenizer, template, planner, clamp_max_tokens=config.clamp_max_tokens
     )
     limits = Limits(config.max_concurrency, config.max_queue, config.frontend_threads)
-    return client, Service(preparer, client, limits)
+    return client, Service(preparer, client, limits), store
+
+
+def _open_store(config: Config) -> ResponseStore | None:
+    if config.store == "off":
+        return None
+    from adapters.store import StoreLimits, open_store
+
+    limits = StoreLimits(
+        max_responses=config.store_max_responses,
+        max_bytes=config.store_max_bytes,
+        max_age=config.store_max_days * 86_400.0,
+    )
+    return open_store(config.store, state_folder(config.state_dir), limits)
 
 
 def _info(

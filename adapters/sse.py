@@ -30,8 +30,10 @@ def event(name: bytes, payload: bytes) -> bytes:
 class EventStream(Response):
     """Sends what a generator yields, each item as one event.
 
-    After `silence` seconds without an event, `heartbeat()` is sent (0: never). When the client
-    disconnects, the generator is cancelled wherever it waits. `close` runs at the end in any case.
+    After `silence` seconds without an event, `heartbeat()` is sent (0: never), unless it is empty.
+    Writes keep the order in which events and heartbeats are made, which may be numbered: none is
+    made while another waits to be written. When the client disconnects, the generator is cancelled
+    wherever it waits. `close` runs at the end in any case.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class EventStream(Response):
         self._close = close
         self._last = time.monotonic()
         self._gone = False
+        self._writing = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
@@ -77,14 +80,16 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _write(self, event: bytes, send: Send) -> None:
-        self._last = time.monotonic()
-        await send({"type": "http.response.body", "body": event, "more_body": True})
+        async with self._writing:
+            self._last = time.monotonic()
+            await send({"type": "http.response.body", "body": event, "more_body": True})
 
     async def _beat(self, send: Send) -> None:
         while True:
             quiet = time.monotonic() - self._last
             if quiet >= self._silence:
-                await self._write(self._heartbeat(), send)
+                if not self._writing.locked() and (event := self._heartbeat()):
+                    await self._write(event, send)
                 quiet = 0.0
             await asyncio.sleep(self._silence - quiet)
 

@@ -11,6 +11,7 @@ import argparse
 import dataclasses
 import ipaddress
 import os
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -74,6 +75,20 @@ def _repetition(text: str) -> RepetitionDetection:
     if len(sizes) != 3 or not 1 <= sizes[1] <= sizes[0] <= 4096 or sizes[2] < 2:
         raise ValueError("must be MAX_PATTERN:MIN_PATTERN:MIN_COUNT, as in 64:1:20")
     return RepetitionDetection(sizes[0], sizes[1], sizes[2])
+
+
+def _days(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError("must be a number of days, at least 0")
+    return value
+
+
+def _store(text: str) -> str:
+    known = text in ("sqlite", "off") or re.match(r"postgres(ql)?(\+psycopg)?://", text)
+    if not known:
+        raise ValueError("must be sqlite, off, or a URL that begins with postgresql://")
+    return text
 
 
 def _effort(text: str) -> Effort | int:
@@ -168,7 +183,7 @@ class Config:
     )
     state_dir: Path | None = _option(
         "server",
-        "folder for what outlives the server: the key that signs and seals thoughts; "
+        "folder for what outlives the server: the key of thoughts, and stored responses; "
         "without it, heliograph in $XDG_STATE_HOME or in ~/.local/state",
         None,
         parse=Path,
@@ -245,6 +260,35 @@ class Config:
         30.0,
         parse=_seconds,
     )
+    store: str = _option(
+        "store",
+        "where Responses are kept: 'sqlite' is a file in the state folder, a postgresql:// URL a "
+        "database that servers may share, 'off' nowhere",
+        "sqlite",
+        parse=_store,
+        key="where",
+    )
+    store_max_responses: int = _option(
+        "store",
+        "responses that are kept, over all tenants; the oldest make room for new ones",
+        10_000,
+        parse=_positive,
+        key="max_responses",
+    )
+    store_max_bytes: int = _option(
+        "store",
+        "bytes that they may take together, compressed as they are stored",
+        1024 * 1024 * 1024,
+        parse=_positive,
+        key="max_bytes",
+    )
+    store_max_days: int = _option(
+        "store",
+        "days for which they are kept; 0 keeps them for ever",
+        30,
+        parse=_days,
+        key="max_days",
+    )
     log_level: str = _option(
         "server", "how much is logged", "info", choices=("debug", "info", "warning", "error")
     )
@@ -260,7 +304,7 @@ class Config:
     def lines(self) -> list[str]:
         """One line per option that is not its default, for the start-up log."""
         return [
-            f"{name} = {getattr(self, name)} ({self.sources[name]})"
+            f"{name} = {_without_password(getattr(self, name))} ({self.sources[name]})"
             for name in sorted(self.sources)
         ]
 
@@ -358,7 +402,14 @@ def _parse(name: str, raw: Any, source: str) -> Any:
         parse: Callable[[str], Any] = details.get("parse", str)
         return parse(str(raw))
     except (ValueError, TypeError) as error:
-        raise StartupError(f"{name} = {raw!r} ({source}): {error}") from None
+        shown = _without_password(raw) if isinstance(raw, str) else raw
+        raise StartupError(f"{name} = {shown!r} ({source}): {error}") from None
+
+
+def _without_password(value: object) -> str:
+    """A value as logs may show it; a URL may have a password before its host or in its query."""
+    hidden = re.sub(r"(?<=://)([^/:]*):.*@", r"\1:***@", str(value))
+    return re.sub(r"(?<=password=)[^&]*", "***", hidden)
 
 
 def _switch(raw: Any) -> bool:

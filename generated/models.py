@@ -41,17 +41,24 @@ class AnthropicModel(BaseModel):
     retires_at: Annotated[None | MISSING, Field(description='Never.')] = MISSING
 
 
-class ModelSummary(BaseModel):
-    """A model in short form."""
+class ReasoningLevel(BaseModel):
+    """An effort that can be asked for."""
 
     model_config = ConfigDict(
         extra='forbid',
     )
-    name: Annotated[str, Field(description='The id of the model.')]
-    description: Annotated[str, Field(description='What it is.')]
-    release_date: Annotated[
-        str, Field(description='The date that it is known since, as YYYY-MM-DD.')
-    ]
+    effort: Annotated[str, Field(description='Its name.')]
+    description: Annotated[str, Field(description='What it means.')]
+
+
+class TruncationPolicy(BaseModel):
+    """How long a client lets the results of tools become."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    mode: Annotated[Literal['tokens'], Field(description='What is counted.')]
+    limit: Annotated[int, Field(description='The most of them in one result.', ge=1)]
 
 
 class ModelPermission(BaseModel):
@@ -120,6 +127,74 @@ class AnthropicModelList(BaseModel):
     has_more: Annotated[
         bool, Field(description='Whether there are more behind the last.')
     ]
+
+
+class ModelSummary(BaseModel):
+    """A model in short form, with what Codex reads of it as an entry of its model catalogue."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    name: Annotated[str, Field(description='The id of the model.')]
+    description: Annotated[str, Field(description='What it is.')]
+    release_date: Annotated[
+        str, Field(description='The date that it is known since, as YYYY-MM-DD.')
+    ]
+    slug: Annotated[str, Field(description='The same as name.')]
+    display_name: Annotated[str, Field(description='The same as name.')]
+    visibility: Annotated[
+        Literal['list'],
+        Field(description='Where it is offered: in the list to choose from.'),
+    ]
+    supported_in_api: Annotated[Literal[True], Field(description='It is served.')]
+    priority: Annotated[int, Field(description='Its place in the list.')]
+    base_instructions: Annotated[
+        str,
+        Field(
+            description='What a coding agent tells the model first, short enough for a small window.'
+        ),
+    ]
+    context_window: Annotated[
+        int,
+        Field(
+            description='The context limit in tokens, prompt and output together.', ge=1
+        ),
+    ]
+    truncation_policy: Annotated[
+        TruncationPolicy, Field(description='How long results of tools may be.')
+    ]
+    input_modalities: Annotated[list[str], Field(description='What it reads.')]
+    supported_reasoning_levels: Annotated[
+        list[ReasoningLevel],
+        Field(description='The efforts that can be asked for, lowest first.'),
+    ]
+    default_reasoning_level: Annotated[
+        None, Field(description="The server's default applies.")
+    ]
+    supports_reasoning_summaries: Annotated[
+        bool, Field(description='Whether an effort is worth sending.')
+    ]
+    support_verbosity: Annotated[
+        Literal[False], Field(description='The wish for a verbosity does nothing.')
+    ]
+    default_verbosity: Annotated[None, Field(description='None.')]
+    shell_type: Annotated[
+        Literal['shell_command'],
+        Field(description='The kind of tool that runs commands.'),
+    ]
+    apply_patch_tool_type: Annotated[
+        Literal['freeform'],
+        Field(
+            description='The kind of tool that changes files: one that takes text by a grammar.'
+        ),
+    ]
+    supports_parallel_tool_calls: Annotated[
+        bool, Field(description='Whether a turn may hold several calls.')
+    ]
+    supports_search_tool: Annotated[
+        bool, Field(description='Whether tools may be found during a conversation.')
+    ]
+    experimental_supported_tools: Annotated[list[str], Field(description='None.')]
 
 
 OptionalRange = TypeAliasType(

@@ -52,6 +52,10 @@ OF_MESSAGES = tuple(
         "seal", "message_history", "message_tools", "message_edits", "message_encode",
     )
 )  # fmt: skip
+STORE = (
+    "adapters.store", "adapters.store_types", "adapters.store_schema", "adapters.store_database",
+    "adapters.store_ledger", "adapters.store_writer",
+)  # fmt: skip
 FROM_ENGINE = (
     "engine.types", "engine.conversation", "engine.events", "engine.errors", "engine.service",
     "engine.generation", "engine.accumulate", "engine.decide", "engine.counters",
@@ -118,10 +122,12 @@ TABLE: dict[str, Row] = {
         ("engine.types", "engine.events", "engine.text.tokenizer"),  # the tokenizer: for its type
         _LIGHT_NEVER,
     ),
-    "adapters.seal": Row((), _LIGHT_NEVER),
+    "adapters.seal": Row(("adapters.state",), _LIGHT_NEVER),
+    "adapters.state": Row((), _LIGHT_NEVER, stdlib_only=True),
+    **{name: Row((*STORE, "engine.errors"), _LIGHT_NEVER) for name in STORE},
     **{name: Row(_stem("messages").may, EVERY_DEVICE_LIBRARY)
        for name in OF_MESSAGES if name != "adapters.seal"},
-    "adapters.call": Row((*_ADAPTER.may, "adapters.seal"), EVERY_DEVICE_LIBRARY),
+    "adapters.call": Row((*_ADAPTER.may, "adapters.seal", "adapters.store"), EVERY_DEVICE_LIBRARY),
     "adapters.tools": Row(("engine.conversation", "engine.errors"), _LIGHT_NEVER),
     "adapters.thinking": Row(("engine.conversation", "engine.errors"), _LIGHT_NEVER),
     "adapters.http": Row((), EVERY_DEVICE_LIBRARY),

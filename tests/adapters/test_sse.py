@@ -92,6 +92,44 @@ async def test_each_heartbeat_is_made_anew() -> None:
     assert stream.exchange.parts[:2] == [b"0", b"1"]
 
 
+async def test_an_empty_heartbeat_is_none() -> None:
+    asked = asyncio.Event()
+
+    def nothing() -> bytes:
+        asked.set()
+        return b""
+
+    stream = Stream(silence=0.01, heartbeat=nothing)
+    await asked.wait()
+    await stream.push(b"x")
+    await stream.push(None)
+    await stream.task
+    assert stream.exchange.parts == [b"x"]
+
+
+async def test_no_heartbeat_is_made_while_the_client_does_not_read() -> None:
+    """It would be numbered behind events that are made before it is written."""
+    made = 0
+
+    def heartbeat() -> bytes:
+        nonlocal made
+        made += 1
+        return b"beat"
+
+    stream = Stream(silence=0.005, heartbeat=heartbeat)
+    await stream.exchange.until(1)
+    stream.exchange.gate.clear()
+    await stream.push(b"x")
+    await asyncio.sleep(0.01)
+    before = made
+    await asyncio.sleep(0.03)
+    assert made == before
+    stream.exchange.gate.set()
+    await stream.push(None)
+    await stream.task
+    assert stream.exchange.parts == [b"beat"] * made + [b"x"]
+
+
 async def test_a_stream_that_speaks_needs_no_heartbeat() -> None:
     stream = Stream(silence=30)
     for _ in range(5):

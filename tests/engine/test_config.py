@@ -49,6 +49,10 @@ VALUES: dict[str, tuple[str, Any]] = {
     "frontend_threads": ("1", 1),
     "heartbeat_seconds": ("0.5", 0.5),
     "drain_seconds": ("0", 0.0),
+    "store": ("off", "off"),
+    "store_max_responses": ("9", 9),
+    "store_max_bytes": ("1000", 1000),
+    "store_max_days": ("0", 0),
     "log_level": ("debug", "debug"),
 }
 
@@ -112,7 +116,7 @@ def test_the_command_line_wins_over_the_environment_over_the_file(
     others = {
         "thinking": "on", "constrain_tools": "off",
         "dtype": "bf16", "model_names": "any", "log_level": "error", "host": "::1",
-        "repetition_detection": "3:3:3", "sampling_ranges": "top_p=0.5:0.5",
+        "store": "sqlite", "repetition_detection": "3:3:3", "sampling_ranges": "top_p=0.5:0.5",
     }  # fmt: skip
     other = others.get(name, "false" if isinstance(value, bool) else "44")
     environment[variable(name)] = other
@@ -153,6 +157,18 @@ WRONG = {
     "heartbeat_seconds": ["-1", "nan", "inf", "soon"],
     "drain_seconds": ["-0.5"],
     "allow_open": ["maybe", ""],
+    "store": [
+        "",
+        "on",
+        "SQLite",
+        "mysql://host/db",
+        "host/db",
+        "postgres",
+        "postgresql+asyncpg://h/d",
+    ],
+    "store_max_responses": ["0", "-1", "many"],
+    "store_max_bytes": ["0", "1GB"],
+    "store_max_days": ["-1", "0.5", "inf"],
     "dtype": ["fp16"],
     "model_names": ["some"],
     "log_level": ["loud"],
