@@ -120,7 +120,7 @@ class ResponseDraft:
             self._number -= 1
             del self.kept[-1:]
         if self._open is not None:
-            self._open.settle("incomplete")
+            self._open.cut()
             self._open = None
         progress = self._progress
         progress.status = "failed"
@@ -194,13 +194,14 @@ class ResponseDraft:
         item, self._open = self._open, None
         if item is None:
             return
+        if isinstance(item, CallItem) and not item.whole:
+            item.cut()
+            return
         if isinstance(item, Message):
             item.phase = phase
-        is_cut = isinstance(item, CallItem) and not item.whole
-        item.settle("incomplete" if is_cut else status)
-        if not is_cut:
-            for event in item.closing():
-                yield self._event(event)
+        item.settle(status)
+        for event in item.closing():
+            yield self._event(event)
 
     def _finish(self, end: Finished) -> Iterator[bytes]:
         check_end(end)

@@ -25,8 +25,7 @@ Event = tuple[bytes, bytes]
 class OutputItem(ABC):
     """One item. `opening` are the events of its beginning, `closing` those of its end.
 
-    What it says is settled, by `settle`, before it is closed; an item that is never closed is
-    settled all the same.
+    It is settled before it is closed. One that is cut is never closed: it stays as it is.
     """
 
     prefix: ClassVar[str]
@@ -39,9 +38,12 @@ class OutputItem(ABC):
         self._settled: bytes | None = None
 
     def settle(self, status: ItemStatus) -> None:
-        """Nothing follows."""
-        self._status = status
-        self._settled = to_json(self._value())
+        """It is whole, or as whole as it gets."""
+        self._freeze(status)
+
+    def cut(self) -> None:
+        """Nothing follows, which no event tells."""
+        self._freeze("incomplete")
 
     def json(self) -> bytes:
         """The item as far as it is."""
@@ -52,6 +54,10 @@ class OutputItem(ABC):
 
     def closing(self) -> Iterator[Event]:
         yield b"output_item.done", self._index + b',"item":' + self.json()
+
+    def _freeze(self, status: ItemStatus) -> None:
+        self._status = status
+        self._settled = to_json(self._value())
 
     @abstractmethod
     def _value(self) -> dict[str, object]: ...

@@ -27,7 +27,7 @@ _LABELS: dict[Role, str] = {
     "tool": "tool",
 }
 _CHARS = 8  # per token, more than any prose has: what exceeds it is cut before it is measured
-_MOST_GAPS = 3  # before the first user message, behind it, and behind the last note
+_MOST_GAPS = 3  # around what the user said first and the last note
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def fitted(entries: Sequence[Entry], room: int, measure: Measure) -> str:
 
     What the user said first and the last note of an earlier compaction stay.
     """
-    room -= _MOST_GAPS * measure(_gap(len(entries)))
+    room = max(room - _MOST_GAPS * measure(f"{_gap(len(entries))}\n\n"), 0)
     shares = {kind: room // share for kind, share in _SHARE.items()}
     kept = list(_kept_first(entries))
     others = [place for place in reversed(range(len(entries))) if place not in kept]
@@ -94,7 +94,7 @@ def fitted(entries: Sequence[Entry], room: int, measure: Measure) -> str:
     for place in (*kept, *others):
         entry = entries[place]
         text, size = bounded(f"{entry}\n\n", shares[entry.kind], measure)
-        if size > room:
+        if (not text or size > room) and place not in kept:
             break
         room -= size
         shown[place] = text.strip()

@@ -100,7 +100,7 @@ def open_private() -> Engine:
 def open_postgresql(given: str) -> Engine:
     """A database on a PostgreSQL server. Raises StartupError, whose message has no password."""
     url = _postgresql_url(given)
-    shown = url.set(password=None, query={}).render_as_string()
+    shown = url.set(query={}).render_as_string()  # which hides the password
     settings = {
         "connect_timeout": _CONNECT_SECONDS,
         "tcp_user_timeout": _SILENCE_MS,

@@ -481,6 +481,9 @@ class CompactionTriggerItem(BaseModel):
 class HostedItem(BaseModel):
     """What a tool of OpenAI's servers did; left out of the prompt, which is logged."""
 
+    model_config = ConfigDict(
+        extra='allow',
+    )
     type: Annotated[
         Literal['file_search_call', 'computer_call', 'computer_call_output', 'web_search_call', 'image_generation_call', 'code_interpreter_call', 'local_shell_call', 'local_shell_call_output', 'shell_call', 'shell_call_output', 'apply_patch_call', 'apply_patch_call_output', 'mcp_list_tools', 'mcp_approval_request', 'mcp_approval_response', 'mcp_call', 'program', 'program_output'],
         Field(
@@ -559,6 +562,9 @@ class ToolSearchTool(BaseModel):
 class HostedTool(BaseModel):
     """A tool that OpenAI's servers run; left out of the prompt and echoed."""
 
+    model_config = ConfigDict(
+        extra='allow',
+    )
     type: Annotated[
         Literal['file_search', 'computer', 'computer_use_preview', 'web_search', 'web_search_2025_08_26', 'web_search_preview', 'web_search_preview_2025_03_11', 'mcp', 'code_interpreter', 'programmatic_tool_calling', 'image_generation', 'local_shell', 'shell', 'apply_patch'],
         Field(
@@ -645,6 +651,9 @@ class AllowedChoice(BaseModel):
 class ChooseHosted(BaseModel):
     """A hosted tool, which is not there."""
 
+    model_config = ConfigDict(
+        extra='allow',
+    )
     type: Annotated[
         Literal['file_search', 'computer', 'computer_use_preview', 'web_search', 'web_search_2025_08_26', 'web_search_preview', 'web_search_preview_2025_03_11', 'mcp', 'code_interpreter', 'programmatic_tool_calling', 'image_generation', 'local_shell', 'shell', 'apply_patch', 'computer_use'],
         Field(

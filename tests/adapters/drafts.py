@@ -17,9 +17,9 @@ from adapters.response_events import ResponseDraft
 from adapters.response_object import ResponseHead, new_response_id
 from adapters.response_tools import Origin
 from engine.errors import GenerationFailed, RequestError
-from engine.events import SemanticEvent
+from engine.events import FinishCause, SemanticEvent
 from generated.responses import ResponseEvent, ResponseObject
-from tests.adapters.played import Batch
+from tests.adapters.played import Batch, called, finished, started, text, thought
 from tests.serving import tokenizer
 
 NAMES = TokenNames(tokenizer(), as_ids=False)
@@ -31,6 +31,66 @@ ORIGINS = {
     "tool_search": Origin("tool_search", "tool_search"),
 }
 TERMINAL = ("response.completed", "response.incomplete", "response.failed")
+
+CALLS, LIMIT = FinishCause.TOOL_CALLS, FinishCause.LIMIT
+
+TURNS: dict[str, list[Batch]] = {
+    "nothing": [[started()], [finished()]],
+    "nothing before the limit": [[started()], [finished(LIMIT)]],
+    "text": [[started(), text("a"), text("b")], [finished()]],
+    "thoughts and text": [[started(), thought("x"), thought("é\n"), text("y")], [finished()]],
+    "cut text": [[started(), text("a")], [finished(LIMIT)]],
+    "a cut thought": [[started(), thought("x")], [finished(LIMIT)]],
+    "text after empty text": [[started(), text(""), thought(""), text("a")], [finished()]],
+    "a call": [
+        [started()],
+        called("shell", '{"id": ', '42"', "}}"),
+        [finished(CALLS)],
+    ],
+    "a call without arguments": [[started()], called("shell"), [finished(CALLS)]],
+    "thoughts, text and calls of all kinds": [
+        [started(), thought("x"), text("y\n")],
+        called("mcp__fs__read", '{"p":', '"a.txt"}'),
+        called("apply_patch", "*** Begin", "\n\n", custom=True, call=1),
+        called("edit__patch", "z", custom=True, call=2),
+        called("tool_search", '{"query":', '"mail"}', call=3),
+        called("made_up", "{}", call=4),
+        [finished(CALLS)],
+    ],
+    "a cut call": [
+        [started()],
+        called("shell", '{"a":"b', whole=False),
+        [finished(LIMIT)],
+    ],
+    "a cut custom call": [
+        [started(), text("a")],
+        called("apply_patch", "*** Be", custom=True, whole=False),
+        [finished(LIMIT)],
+    ],
+    "a cut search": [
+        [started()],
+        called("tool_search", '{"q":1}', whole=False),
+        [finished(LIMIT)],
+    ],
+    "a call that a stop cuts": [
+        [started()],
+        called("shell", "{", whole=False),
+        [finished(FinishCause.STOP_STRING, stop="{")],
+    ],
+    "a limit behind a whole call": [
+        [started()],
+        called("shell", "{}"),
+        [finished(LIMIT)],
+    ],
+    "thoughts between calls": [
+        [started()],
+        called("shell", "{}"),
+        [thought("x")],
+        called("shell", "{}", call=1),
+        [finished(CALLS)],
+    ],
+    "text, a thought, text": [[started(), text("a"), thought("x"), text("b")], [finished()]],
+}
 
 _EVENT: TypeAdapter[Any] = TypeAdapter(ResponseEvent)
 _SDK_EVENTS: dict[str, type[BaseModel]] = {
@@ -119,6 +179,10 @@ def timeless(response: dict[str, Any]) -> dict[str, Any]:
     """A response without its id and the time of its end, which differ between equal ones."""
     text = json.dumps({**response, "completed_at": None})
     return typing.cast(dict[str, Any], json.loads(text.replace(response["id"][5:], "")))
+
+
+def types_of(events: Iterable[dict[str, Any]]) -> list[str]:
+    return [event["type"].removeprefix("response.") for event in events]
 
 
 class Reader:

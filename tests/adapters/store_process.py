@@ -45,8 +45,8 @@ async def write(place: Place, first: int, count: int, writers: int) -> None:
 
     async def writer() -> None:
         previous = None
-        for count, number in enumerate(numbers):
-            made = numbered(number, previous if count % CHAIN else None)
+        for step, number in enumerate(numbers):
+            made = numbered(number, previous if step % CHAIN else None)
             await store.save(made)
             os.write(1, b"%d\n" % number)
             previous = made.id

@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
 from sqlalchemy import Connection, func, select
 
 from adapters.store import ResponseStore, StoredResponse, StoreLimits, open_store
 from adapters.store_schema import RESPONSES, TOTALS, TURNS
+from engine.errors import StartupError
 
 T = TypeVar("T")
 
@@ -68,6 +70,15 @@ def turn(id: str) -> tuple[bytes, bytes]:
     """The turn of that response."""
     made = stored(id)
     return made.input, made.output
+
+
+def refusal(place: Place) -> str:
+    """Why the store cannot be opened, in one line."""
+    with pytest.raises(StartupError) as caught:
+        place.open()
+    message = str(caught.value)
+    assert "\n" not in message and "sqlalche.me" not in message
+    return message
 
 
 @dataclass(frozen=True)

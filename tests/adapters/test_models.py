@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from pydantic_core import from_json
 
-from adapters.models import encode_card, encode_model
+from adapters.models import encode_card, encode_model, encode_summary
+from engine.conversation import Effort
 from engine.types import Sampling
 from generated.models import (
     AnthropicModel,
@@ -16,6 +17,7 @@ from generated.models import (
     FlareCard,
     ModelCard,
     ModelList,
+    ModelSummary,
     SamplingDefaults,
 )
 from tests.adapters.asgi import app_serving, call
@@ -82,6 +84,81 @@ async def test_the_list_and_every_name_show_the_same_card() -> None:
             one = await call(app, "GET", f"/v1/models/{name}")
             assert from_json(one.content) == card
         assert (await call(app, "GET", "/v1/models")).content == listed.content
+
+
+# The short form: TypeSafe's and Codex's
+
+TYPESAFE = {
+    "name": "first",
+    "description": "org/tiny, served by Heliograph",
+    "release_date": "2026-09-21",
+}
+CODEX_NEEDS = {
+    "slug", "display_name", "supported_reasoning_levels", "shell_type", "visibility",
+    "supported_in_api", "priority", "base_instructions", "support_verbosity",
+    "truncation_policy", "experimental_supported_tools",
+}  # fmt: skip
+CODEX_WORDS: dict[str, set[str | None]] = {
+    "shell_type": {"default", "local", "unified_exec", "disabled", "shell_command"},
+    "visibility": {"list", "hide", "none"},
+    "apply_patch_tool_type": {"freeform"},
+    "default_reasoning_level": {None},
+    "default_verbosity": {None, "low", "medium", "high"},
+}
+"""What Codex can read; anything else makes it drop the whole catalogue."""
+
+
+async def test_one_entry_serves_typesafe_and_codex() -> None:
+    async with app_serving(max_context=777) as (app, service):
+        listed = await call(app, "GET", "/v1/models?client_version=0.171.0")
+    [entry] = listed.json["models"]
+    ModelSummary.model_validate(entry, strict=True)
+    assert entry == encode_summary(service.info)
+    assert entry.items() >= TYPESAFE.items()
+    assert set(entry) >= CODEX_NEEDS
+    for name, words in CODEX_WORDS.items():
+        assert entry[name] in words
+    assert entry["slug"] == entry["display_name"] == listed.json["data"][0]["id"]
+
+
+@pytest.mark.parametrize("window", [1, 512, 4096, 32_768, 131_072, 1_000_000])
+def test_the_catalogue_has_the_real_window_and_leaves_room_in_it(window: int) -> None:
+    entry = encode_summary(model_info(facts(window)))
+    ModelSummary.model_validate(entry, strict=True)
+    assert entry["context_window"] == window
+    policy = entry["truncation_policy"]
+    assert isinstance(policy, dict) and policy["mode"] == "tokens"
+    assert 1 <= policy["limit"] <= max(window // 8, 1)
+    assert policy["limit"] == 10_000 or window < 80_000
+
+
+def test_the_instructions_are_short_enough_for_a_small_window() -> None:
+    assert 100 < len(str(encode_summary(model_info(facts()))["base_instructions"])) < 800
+
+
+EFFORTS: list[tuple[tuple[str, ...], list[str]]] = [
+    ((), []),
+    (("none",), ["none", "medium"]),
+    (("low", "medium", "high"), ["low", "medium", "high"]),
+    (("none", "high", "max"), ["none", "high", "max"]),
+]
+
+
+@pytest.mark.parametrize(("efforts", "shown"), EFFORTS)
+def test_the_levels_are_those_of_the_template(efforts: tuple[str, ...], shown: list[str]) -> None:
+    entry = encode_summary(model_info(facts(), efforts=efforts))
+    ModelSummary.model_validate(entry, strict=True)
+    levels = entry["supported_reasoning_levels"]
+    assert isinstance(levels, list)
+    assert [level["effort"] for level in levels] == shown
+    assert len({level["description"] for level in levels}) == len(shown)
+    assert entry["supports_reasoning_summaries"] is bool(efforts)
+
+
+def test_every_level_that_there_is_has_a_description() -> None:
+    every = get_args(Effort)
+    entry = encode_summary(model_info(facts(), efforts=every))
+    ModelSummary.model_validate(entry, strict=True)
 
 
 async def test_an_unknown_name_is_not_found_whatever_the_policy() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,19 +10,11 @@ from openai.lib.streaming.responses._responses import ResponseStreamState
 from openai.types import responses as sdk
 from pydantic import TypeAdapter
 
-from adapters.generation import guarded
-from adapters.response_events import ResponseDraft, response_events, whole_response
-from adapters.response_object import CUT, response_id_of
-from engine.choice import BROKEN
-from engine.errors import (
-    ContextOverflow,
-    EngineUnavailable,
-    GenerationFailed,
-    Overloaded,
-    RequestError,
-)
+from adapters.response_events import ResponseDraft, whole_response
+from adapters.response_object import response_id_of
 from engine.events import Channel, FinishCause, TokenRecord, TokenScore
 from tests.adapters.drafts import (
+    TURNS,
     head,
     new_draft,
     origin_of,
@@ -32,60 +22,15 @@ from tests.adapters.drafts import (
     said,
     stream,
     timeless,
+    types_of,
     valid_event,
     valid_object,
 )
 from tests.adapters.played import Batch, called, finished, played, started, text, thought
 from tests.serving import ids
 
-CALLS, LIMIT = FinishCause.TOOL_CALLS, FinishCause.LIMIT
+CALLS = FinishCause.TOOL_CALLS
 OPENAI_EVENT: TypeAdapter[Any] = TypeAdapter(sdk.ResponseStreamEvent)
-
-TURNS: dict[str, list[Batch]] = {
-    "nothing": [[started()], [finished()]],
-    "nothing before the limit": [[started()], [finished(LIMIT)]],
-    "text": [[started(), text("a"), text("b")], [finished()]],
-    "thoughts and text": [[started(), thought("x"), thought("é\n"), text("y")], [finished()]],
-    "cut text": [[started(), text("a")], [finished(LIMIT)]],
-    "a cut thought": [[started(), thought("x")], [finished(LIMIT)]],
-    "text after empty text": [[started(), text(""), thought(""), text("a")], [finished()]],
-    "a call": [[started()], called("shell", '{"id": ', '42"', "}}"), [finished(CALLS)]],
-    "a call without arguments": [[started()], called("shell"), [finished(CALLS)]],
-    "thoughts, text and calls of all kinds": [
-        [started(), thought("x"), text("y\n")],
-        called("mcp__fs__read", '{"p":', '"a.txt"}'),
-        called("apply_patch", "*** Begin", "\n\n", custom=True, call=1),
-        called("edit__patch", "z", custom=True, call=2),
-        called("tool_search", '{"query":', '"mail"}', call=3),
-        called("made_up", "{}", call=4),
-        [finished(CALLS)],
-    ],
-    "a cut call": [[started()], called("shell", '{"a":"b', whole=False), [finished(LIMIT)]],
-    "a cut custom call": [
-        [started(), text("a")],
-        called("apply_patch", "*** Be", custom=True, whole=False),
-        [finished(LIMIT)],
-    ],
-    "a cut search": [[started()], called("tool_search", '{"q":1}', whole=False), [finished(LIMIT)]],
-    "a call that a stop cuts": [
-        [started()],
-        called("shell", "{", whole=False),
-        [finished(FinishCause.STOP_STRING, stop="{")],
-    ],
-    "a limit behind a whole call": [[started()], called("shell", "{}"), [finished(LIMIT)]],
-    "thoughts between calls": [
-        [started()],
-        called("shell", "{}"),
-        [thought("x")],
-        called("shell", "{}", call=1),
-        [finished(CALLS)],
-    ],
-    "text, a thought, text": [[started(), text("a"), thought("x"), text("b")], [finished()]],
-}
-
-
-def types_of(events: Sequence[dict[str, Any]]) -> list[str]:
-    return [event["type"].removeprefix("response.") for event in events]
 
 
 def without_place(event: dict[str, Any]) -> dict[str, Any]:
@@ -298,70 +243,6 @@ def test_phases_tell_the_answer_from_what_is_said_on_the_way() -> None:
     assert phases("text, a thought, text") == ["commentary", "final_answer"]
 
 
-@pytest.mark.parametrize("cause", sorted(set(FinishCause) - set(BROKEN), key=str))
-def test_what_every_end_is_called(cause: FinishCause) -> None:
-    last = stream(new_draft(), [started(), text("a")], [finished(cause)])[-1]
-    reason = {"reason": "max_output_tokens"}
-    status, details = ("incomplete", reason) if cause in CUT else ("completed", None)
-    assert last["type"] == f"response.{status}"
-    assert last["response"]["incomplete_details"] == details
-    assert last["response"]["usage"]["total_tokens"] == 8
-    assert last["response"]["flare"]["time_to_first_token_ms"] == 250
-
-
-@pytest.mark.parametrize("cause", BROKEN)
-async def test_a_broken_generation_fails_a_stream_and_is_raised_from_a_buffered_one(
-    cause: FinishCause,
-) -> None:
-    turn: list[Batch] = [[started(), text("a")], [finished(cause)]]
-    *_, last = stream(new_draft(), *turn)
-    assert last["type"] == "response.failed"
-    code = "invalid_prompt" if cause is FinishCause.DEAD_END else "server_error"
-    assert last["response"]["error"]["code"] == code
-    assert last["response"]["output"][0]["status"] == "incomplete"
-    with pytest.raises((GenerationFailed, RequestError)):
-        await whole_response(new_draft(), played(*turn))
-
-
-async def test_a_generation_without_an_end_has_failed() -> None:
-    with pytest.raises(GenerationFailed):
-        await whole_response(new_draft(), played([started(), text("a")]))
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (ContextOverflow("too long", "input", 9, 8), "context_length_exceeded"),
-        (Overloaded("full"), "rate_limit_exceeded"),
-        (EngineUnavailable("gone"), "server_error"),
-    ],
-)
-def test_a_failure_before_anything_else_is_a_whole_stream(error: Exception, code: str) -> None:
-    draft = new_draft()
-    events = [valid_event(raw + b"\n\n") for raw in draft.failed(error).split(b"\n\n")[:-1]]
-    assert types_of(events) == ["created", "in_progress", "failed"]
-    assert events[-1]["response"]["error"]["code"] == code
-    assert events[-1]["response"]["usage"] is None
-    assert events[-1]["sequence_number"] == 2
-
-
-async def test_d006_a_failure_in_a_stream_is_its_last_event() -> None:
-    draft = new_draft(keep=True)
-    turn: list[Batch] = [[started(), text("a"), text("b"), text("c")]]
-    raw = [e async for e in guarded(response_events(draft, played(*turn)), draft.failed)]
-    events = [valid_event(item) for item in raw]
-    assert events[-1]["type"] == "response.failed"
-    assert [event["sequence_number"] for event in events] == list(range(len(events)))
-    response = events[-1]["response"]
-    assert response["status"] == "failed"
-    assert response["error"] == {
-        "code": "server_error", "message": "the generation ended without a finish",
-    }  # fmt: skip
-    assert response["usage"]["output_tokens"] == 2
-    assert response == json.loads(draft.final)
-    assert [json.loads(data) for data in draft.kept] == events
-
-
 # Log probabilities
 
 
@@ -410,91 +291,6 @@ def test_nothing_is_said_of_tokens_that_nobody_asked_about() -> None:
     deltas = [event for event in events if event["type"] == "response.output_text.delta"]
     assert [event["delta"] for event in deltas] == ["xb", "e"]
     assert not any(event["logprobs"] for event in deltas)
-
-
-# Heartbeats, storage and compaction
-
-
-def test_heartbeats_have_all_so_far_and_numbers_of_their_own() -> None:
-    draft = new_draft(keep=True)
-    assert draft.heartbeat() == b""
-    raw = list(draft.begin())
-    for event in said([started(), thought("x"), text("a")]):
-        for made in draft.take(event):
-            raw += [made, draft.heartbeat()]
-    beat = valid_event(draft.heartbeat())
-    assert [item["status"] for item in beat["response"]["output"]] == ["completed", "in_progress"]
-    assert beat["response"]["output"][1]["content"][0]["text"] == "a"
-    raw += draft.take(finished()[1])
-    raw += [draft.heartbeat(), draft.end()]
-    assert draft.heartbeat() == b""
-    events = [valid_event(item) for item in raw]
-    assert [event["sequence_number"] for event in events] == [
-        number for number in range(len(events) + 1) if number != beat["sequence_number"]
-    ]
-    kept = [json.loads(data) for data in draft.kept]
-    assert [event for event in kept if event != beat] == events
-
-
-def test_no_heartbeat_follows_a_failure() -> None:
-    draft = new_draft()
-    draft.failed(GenerationFailed("broke"))
-    assert draft.heartbeat() == b""
-
-
-def test_events_are_kept_only_where_that_is_wanted() -> None:
-    draft = new_draft()
-    assert len(list(raw_events(draft, said(*TURNS["text"])))) == 10
-    assert draft.kept == []
-
-
-async def test_a_response_is_saved_before_its_end_is_told() -> None:
-    draft = new_draft(keep=True)
-    seen: list[str] = []
-
-    async def save() -> None:
-        assert json.loads(draft.final)["status"] == "completed"
-        assert json.loads(draft.kept[-1])["type"] == "response.completed"
-        assert json.loads(draft.output()) == json.loads(draft.final)["output"]
-        assert draft.heartbeat() == b""
-        seen.append("saved")
-
-    async for raw in response_events(draft, played(*TURNS["text"]), save):
-        seen.append(valid_event(raw)["type"])
-    assert seen[-2:] == ["saved", "response.completed"]
-
-
-async def test_a_response_that_cannot_be_saved_has_failed_and_has_one_end() -> None:
-    draft = new_draft(keep=True)
-
-    async def save() -> None:
-        raise EngineUnavailable("the disk is full")
-
-    generation = played(*TURNS["thoughts and text"])
-    stream_of = guarded(response_events(draft, generation, save), draft.failed)
-    events = [valid_event(raw) async for raw in stream_of]
-    assert [event["sequence_number"] for event in events] == list(range(len(events)))
-    assert [kind for kind in types_of(events) if "." not in kind] == [
-        "created", "in_progress", "failed",
-    ]  # fmt: skip
-    assert [json.loads(data) for data in draft.kept] == events
-    assert events[-1]["response"]["completed_at"] is None
-    assert [item["status"] for item in events[-1]["response"]["output"]] == 2 * ["completed"]
-
-
-def test_a_compaction_stands_in_front_of_the_answer() -> None:
-    draft = new_draft()
-    raw = list(draft.compacted("a note"))
-    raw += raw_events(draft, said(*TURNS["text"]))
-    events = [valid_event(item) for item in raw]
-    assert types_of(events)[:6] == [
-        "created", "in_progress", "output_item.added", "compaction.compacting",
-        "output_item.done", "output_item.added",
-    ]  # fmt: skip
-    note, message = valid_object(draft.final)["output"]
-    assert note == {"id": note["id"], "type": "compaction", "encrypted_content": "a note"}
-    assert [event["output_index"] for event in events[2:6]] == [0, 0, 0, 1]
-    assert message["id"] != note["id"]
 
 
 def test_ids_are_stable_and_lead_back_to_the_response() -> None:

@@ -122,11 +122,12 @@ def test_events_are_in_order_and_add_up(
         if data.draw(st.integers(0, 5)) == 0 and (beat := draft.heartbeat()):
             sent.append(valid_event(beat))
             reader.take(sent[-1])
-    assert reader.response == json.loads(draft.final)
+    response = json.loads(draft.final)
+    assert reader.response == response
     assert [json.loads(payload) for payload in draft.kept] == sent
-    assert json.loads(draft.output()) == reader.response["output"]
+    assert json.loads(draft.output()) == response["output"]
     if details:
-        wanted, found = entries(events), shown(reader.response)
+        wanted, found = entries(events), shown(response)
         last_text = max(
             (i for i, e in enumerate(events) if isinstance(e, TextDelta) and e.text), default=-1
         )
