@@ -1,6 +1,6 @@
 """What a client and a server said to each other, byte for byte: a relay between the two.
 
-The relay knows nothing of HTTP, so that it can change nothing. What went through is read afterwards.
+The relay knows nothing of HTTP, so that it can change nothing; what went through is read later.
 """
 
 from __future__ import annotations
@@ -78,8 +78,14 @@ class Exchange:
         return cast(dict[str, int], usage)
 
     @property
+    def text(self) -> str:
+        """The text of a streamed message."""
+        deltas = [e["delta"] for e in self.events if e["type"] == "content_block_delta"]
+        return "".join(delta["text"] for delta in deltas if delta["type"] == "text_delta")
+
+    @property
     def blocks(self) -> list[dict[str, Any]]:
-        """The content blocks of a streamed message as they began; a signature is put into its own."""
+        """The content blocks of a streamed message as they began, signatures in their places."""
         blocks: list[dict[str, Any]] = []
         for event in self.events:
             if event["type"] == "content_block_start":

@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from conformance.clients.claude_code import Workplace
@@ -24,6 +26,8 @@ DONE = "That is done."
 UNEXPECTED = "Nothing in the script answers this."
 SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
 ECHO = "mcp__stub__echo"
+AFTER_READ = "^Available agent types for the Agent tool"
+"""What an agent is told behind the first result, in a system message."""
 AGENTS = ("Read hello.py.", "Read hello.py once more.")
 
 
@@ -40,7 +44,7 @@ def reply(match: str, *parts: str) -> Reply:
 
 
 def opening(work: Workplace) -> str:
-    """The first request: in full mode it ends with a system message, in bare mode with the prompt."""
+    """The first request, which ends with a system message in full mode, with the prompt in bare."""
     place = re.escape(str(work.folder))
     full = rf"^# Environment\n[\s\S]{{0,200}}working directory: {place}\n"
     return rf"{full}|^{work.mark}: "
@@ -112,7 +116,7 @@ def agents(work: Workplace) -> list[Reply]:
     return [
         reply(opening(work), *begin),
         reply(of_agent(work), call("Read", file_path=str(work.hello))),
-        reply(rf"^\s*1\s+.*Says hello: {work.mark}\.", f"Report of {work.mark}."),
+        reply(AFTER_READ, f"Report of {work.mark}."),
         reply(rf"Report of {work.mark}\.", DONE),
     ]
 
@@ -122,15 +126,39 @@ def words(work: Workplace) -> list[Reply]:
     return [reply(opening(work), DONE)]
 
 
-SCRIPTS: dict[str, Callable[[Workplace], list[Reply]]] = {
-    "fix": fix,
-    "parallel": parallel,
-    "search": search,
-    "schema": schema,
-    "mcp": mcp,
-    "agents": agents,
-    "old": words,
-    "context": words,
+def with_schema(work: Workplace) -> list[str]:
+    return ["--json-schema", json.dumps(SCHEMA)]
+
+
+def with_mcp(work: Workplace) -> list[str]:
+    program = str(Path(__file__).parent / "mcp_echo.py")
+    server = {"command": sys.executable, "args": [program, work.mark]}
+    return ["--mcp-config", json.dumps({"mcpServers": {"stub": server}})]
+
+
+def with_older_model(work: Workplace) -> list[str]:
+    return ["--model", "claude-sonnet-4-5"]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What the model says, and what the user wants and asks for on the command line."""
+
+    script: Callable[[Workplace], list[Reply]]
+    options: Callable[[Workplace], list[str]] = lambda work: []
+    modes: Sequence[str] = MODES
+    prompt: str = "{mark}: please do it."
+
+
+SCENARIOS = {
+    "fix": Scenario(fix),
+    "parallel": Scenario(parallel),
+    "search": Scenario(search, modes=["full"]),
+    "schema": Scenario(schema, with_schema),
+    "mcp": Scenario(mcp, with_mcp),
+    "agents": Scenario(agents, modes=["full"]),
+    "older": Scenario(words, with_older_model, ["bare"]),
+    "context": Scenario(words, modes=["full"], prompt="/context"),
 }
 
 BIG_CALLS = 4

@@ -87,6 +87,14 @@ async def test_what_clears_nothing_changes_nothing(fields: dict[str, Any], appli
     assert messages == (await edited(USER, assistant(thinking("x"), said("a")), USER))[0]
 
 
+async def test_what_clears_nothing_counts_no_tokens() -> None:
+    service = CountingService()
+    call, body = call_of(service), body_of(*SESSION, **managed({"type": THINKING, "keep": "all"}))
+    request = decode(body, call).request
+    assert (await apply_edits(call, request, body, ()))[0] == request
+    assert service.counted == []  # Claude Code asks for this edit with every request
+
+
 # Thinking: a turn is everything between two texts of the user
 
 SESSION = [

@@ -211,6 +211,13 @@ def test_what_is_wrong_with_an_addition_is_named(block: dict[str, Any], param: s
     assert error.param == f"messages[1].content[1].{param}"
 
 
+def test_a_later_definition_replaces_an_earlier_one() -> None:
+    turns = [system(defined("new", description=word)) for word in ("First.", "Second.")]
+    made = conversation(USER, *turns, tools=[tool("f")])
+    assert [(tool.name, tool.description) for tool in made.tools] == [("f", ""), ("new", "Second.")]
+    assert shown(made).count("new can be called from now on") == 2
+
+
 def chosen(*blocks: dict[str, Any], **fields: Any) -> ToolChoice:
     return conversation(USER, system(*blocks), **{"tools": TOOLS, **fields}).tool_choice
 
