@@ -14,7 +14,7 @@ from conformance import cases, spec
 
 CONTROLS = frozenset(field.path for field in spec.fields_of("shared", "ControlFields"))
 """The paths of all control fields."""
-SUFFIX = "@messages"
+SUFFIX = "+messages"
 
 _FINISHES = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
@@ -108,18 +108,16 @@ def _turn(message: dict[str, Any]) -> dict[str, Any] | None:
 
 def control_cases() -> list[cases.Case]:
     """The cases of control fields on Messages."""
-    chosen = []
-    for case in cases.load():
-        proves = tuple(path for path in case.proves if path in CONTROLS)
-        steps = _steps(case) if proves and case.scenario is None else []
-        if steps:
-            chosen.append(
-                replace(
-                    case, id=case.id + SUFFIX, proves=proves, steps=tuple(steps), routes=(),
-                    body={}, tools={}, replies=(),
-                )
-            )  # fmt: skip
-    return chosen
+    return [made for case in cases.load() if (made := _translated(case)).proven()]
+
+
+def _translated(case: cases.Case) -> cases.Case:
+    proves = tuple(path for path in case.proves if path in CONTROLS)
+    steps = _steps(case) if proves and case.scenario is None else []
+    return replace(
+        case, id=case.id + SUFFIX, proves=proves, steps=tuple(steps), scenario=None, routes=(),
+        body={}, tools={}, replies=(),
+    )  # fmt: skip
 
 
 def _steps(case: cases.Case) -> list[dict[str, Any]]:
@@ -160,7 +158,8 @@ def _expected(
         elif word == "usage" and set(wanted) == {"completion_tokens"}:
             made["usage"] = {"output_tokens": wanted["completion_tokens"]}
         elif word == "param_starts":
-            named.append(wanted.partition(".")[0])
+            below = [path for path in CONTROLS if path.startswith(wanted)]
+            made["error_names"] = sorted({path.rpartition(".")[2] for path in below} | {wanted})
         elif word == "error":
             kind = _ERRORS.get(asked.get("status", 200), "invalid_request_error")
             made["error"] = {"type": kind}

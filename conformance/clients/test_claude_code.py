@@ -17,7 +17,8 @@ from conformance.clients.agent import (
     turns,
 )
 from conformance.clients.recorder import Exchange
-from conformance.clients.scenarios import AGENTS, DONE, ECHO, MODES, THOUGHT
+from conformance.clients.scenarios import AGENTS, DONE, ECHO, MODES, SCENARIOS, THOUGHT
+from conformance.clients.unlisted import unlisted
 
 both = pytest.mark.parametrize("mode", MODES)
 
@@ -132,3 +133,23 @@ def test_context(agent: Agent) -> None:
     assert run.status == 0 and "Context Usage" in run.result["result"]
     assert {(one.method, one.path, one.status) for one in run.exchanges} == {("POST", COUNT, 200)}
     assert len(run.exchanges) > 10
+
+
+def test_fields(agent: Agent) -> None:
+    """Every field that it sends has a disposition: none is handled by silence."""
+    runs = [agent.ran(name, mode) for name, one in SCENARIOS.items() for mode in one.modes]
+    unknown: set[str] = set()
+    for one in (exchange for run in runs for exchange in run.exchanges):
+        schema = "CountTokensRequest" if one.path == COUNT else "MessagesRequest"
+        unknown |= unlisted(one.body, "messages", schema)
+    assert not unknown
+
+
+def test_unlisted() -> None:
+    """What finds such fields finds them, in the kind of block that they are in."""
+    text = {"type": "text", "text": "a", "citations": None, "shade": 1}
+    call = {"type": "tool_use", "id": "c", "name": "t", "input": {"any": 1}, "text": "b"}
+    messages = [{"role": "user", "content": [text]}, {"role": "assistant", "content": [call]}]
+    body = {"messages": messages, "metadata": {"any": 1}, "taste": 2}
+    found = {"taste", "messages[].content[].shade", "messages[].content[].text"}
+    assert unlisted(body, "messages", "MessagesRequest") == found

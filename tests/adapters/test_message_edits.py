@@ -10,7 +10,7 @@ import pytest
 from adapters.message_edits import CLEARED, apply_edits
 from adapters.messages import count_message_tokens, decode
 from adapters.validation import validate
-from engine.conversation import Conversation, Message, Reasoning, ToolCall, ToolResult
+from engine.conversation import Conversation, Message, ToolCall, ToolResult
 from generated.messages import AppliedEdits, CountTokensRequest, TokenCount
 from tests.adapters.messaging import (
     USER,
@@ -31,6 +31,21 @@ from tests.adapters.messaging import (
 
 THINKING = "clear_thinking_20251015"
 TOOL_USES = "clear_tool_uses_20250919"
+
+SESSION = [
+    USER,
+    assistant(thinking("1a"), used("t1")),
+    user(answered("t1")),
+    assistant(thinking("1bb"), said("done")),
+    USER,
+    assistant(said("no thought")),
+    user(said("again")),
+    {"role": "system", "content": "be brief"},
+    assistant(thinking("2ccc"), said("x"), thinking("2d")),
+    user(said("and")),
+    assistant(thinking("3eeee"), used("t2"), used("t3")),
+    user(answered("t3"), answered("t2")),
+]
 
 
 def managed(*edits: dict[str, Any]) -> dict[str, Any]:
@@ -64,10 +79,6 @@ async def edited(
     return messages, applied
 
 
-def thoughts(messages: tuple[Message, ...]) -> list[str]:
-    return [part.text for m in messages for part in m.parts if isinstance(part, Reasoning)]
-
-
 @pytest.mark.parametrize(
     ("fields", "applied"),
     [
@@ -85,77 +96,6 @@ async def test_what_clears_nothing_changes_nothing(fields: dict[str, Any], appli
     messages, found = await edited(USER, assistant(thinking("x"), said("a")), USER, **fields)
     assert found == applied
     assert messages == (await edited(USER, assistant(thinking("x"), said("a")), USER))[0]
-
-
-async def test_what_clears_nothing_counts_no_tokens() -> None:
-    service = CountingService()
-    call, body = call_of(service), body_of(*SESSION, **managed({"type": THINKING, "keep": "all"}))
-    request = decode(body, call).request
-    assert (await apply_edits(call, request, body, ()))[0] == request
-    assert service.counted == []  # Claude Code asks for this edit with every request
-
-
-# Thinking: a turn is everything between two texts of the user
-
-SESSION = [
-    USER,
-    assistant(thinking("1a"), used("t1")),
-    user(answered("t1")),
-    assistant(thinking("1bb"), said("done")),
-    USER,
-    assistant(said("no thought")),
-    user(said("again")),
-    {"role": "system", "content": "be brief"},
-    assistant(thinking("2ccc"), said("x"), thinking("2d")),
-    user(said("and")),
-    assistant(thinking("3eeee"), used("t2"), used("t3")),
-    user(answered("t3"), answered("t2")),
-]
-ALL = ["1a", "1bb", "2ccc", "2d", "3eeee"]
-
-
-@pytest.mark.parametrize(
-    ("fields", "left", "turns", "tokens"),
-    [
-        ({"keep": "all"}, ALL, 0, 0),
-        ({"keep": {"type": "all"}}, ALL, 0, 0),
-        ({"keep": {"type": "thinking_turns", "value": 4}}, ALL, 0, 0),
-        ({"keep": {"type": "thinking_turns", "value": 3}}, ALL, 0, 0),
-        ({"keep": {"type": "thinking_turns", "value": 2}}, ALL[2:], 1, 5),
-        ({"keep": {"type": "thinking_turns", "value": 1}}, ALL[4:], 2, 11),
-        ({"keep": None}, ALL[4:], 2, 11),
-        ({}, ALL[4:], 2, 11),
-    ],
-    ids=str,
-)
-async def test_the_thoughts_of_older_turns_are_left_out(
-    fields: dict[str, Any], left: list[str], turns: int, tokens: int
-) -> None:
-    messages, applied = await edited(*SESSION, **managed({"type": THINKING, **fields}))
-    assert thoughts(messages) == left
-    report = {
-        "type": THINKING, "cleared_thinking_turns": turns, "cleared_input_tokens": tokens,
-    }  # fmt: skip
-    assert applied == ([report] if turns else [])
-    plain, _ = await edited(*SESSION)
-    rest = [tuple(p for p in m.parts if not isinstance(p, Reasoning)) for m in plain]
-    assert [tuple(p for p in m.parts if not isinstance(p, Reasoning)) for m in messages] == rest
-
-
-async def test_a_message_of_thoughts_alone_goes_with_them() -> None:
-    turns = [USER, assistant(thinking("x")), USER, assistant(thinking("y"), said("a")), USER]
-    messages, _ = await edited(*turns, **managed({"type": THINKING}))
-    assert [message.role for message in messages] == ["user", "user", "assistant", "user"]
-
-
-async def test_a_result_beside_text_of_the_user_ends_a_turn() -> None:
-    turns = [
-        USER, assistant(thinking("1"), used("t1")), user(answered("t1"), said("hurry")),
-        assistant(thinking("2"), used("t2")), user(answered("t2")),
-    ]  # fmt: skip
-    messages, applied = await edited(*turns, **managed({"type": THINKING}))
-    assert thoughts(messages) == ["2"]
-    assert applied is not None and applied[0]["cleared_thinking_turns"] == 1
 
 
 # Tool uses
