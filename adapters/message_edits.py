@@ -127,7 +127,8 @@ def clear_tool_uses(
     """With a note in place of the results of older calls, and how many calls those are."""
     excluded: list[str] = given(edit.exclude_tools, [])
     calls = _calls(conversation)
-    old = calls[: max(len(calls) - given(edit.keep, _KEEP).value, 0)]
+    first_kept = max(len(calls) - given(edit.keep, _KEEP).value, 0)
+    old, kept = calls[:first_kept], {call.id for call in calls[first_kept:]}
     answered = {
         part.call_id
         for m in conversation.messages
@@ -137,7 +138,10 @@ def clear_tool_uses(
     cleared = {
         call.id
         for call in old
-        if call.name not in excluded and call.id in answered and call.id not in fixed
+        if call.name not in excluded
+        and call.id in answered
+        and call.id not in fixed
+        and call.id not in kept  # where a client uses an id twice
     }
     inputs = optional(edit.clear_tool_inputs)
 

@@ -122,7 +122,7 @@ def _input(block: CallBlock) -> bytes:
         found = from_json(block.arguments, allow_partial=True, allow_inf_nan=False)
     except ValueError:
         return b"{}"
-    return to_json(found) if isinstance(found, dict) else b"{}"
+    return to_json(found, inf_nan_mode="null") if isinstance(found, dict) else b"{}"
 
 
 def _is_object(text: str) -> bool:

@@ -93,8 +93,7 @@ def decode(body: PromptFields, call: Call) -> Decoded:
     """The neutral request. Raises RequestError for what the schema cannot express."""
     seal, model = call.seal, call.service.info.checkpoint
     history = read_history(body, seal, call.tenant, model)
-    for _ in range(history.dropped_thoughts):
-        call.service.counters.dropped_reasoning += 1
+    call.service.counters.dropped_reasoning += history.dropped_thoughts
     strings = tuple(given(getattr(body, "stop_sequences", None), cast(list[str], [])))
     config = given(body.output_config, OutputConfig())
     request = decode_controls(
@@ -223,7 +222,8 @@ def _effort_of(budget: int) -> Effort:
 
 def _mentions_thinking(kwargs: dict[str, Any]) -> bool:
     """Whether a client switches thinking by the template's own options."""
-    return any(kwargs.get(key) is not None for key in ("enable_thinking", "reasoning_effort"))
+    names = ("enable_thinking", "thinking", "reasoning_effort")
+    return any(kwargs.get(name) is not None for name in names)
 
 
 def _omits_thoughts(body: MessagesRequest) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema_rs
 
 from conformance import sse
+from conformance.bodies import shown_prompt
 from conformance.replies import comparable
 from conformance.reply import Reply
 
@@ -59,8 +60,9 @@ class Expectation:
 
     def on_shown(self, wanted: list[dict[str, Any]]) -> None:
         """The messages as the template of the byte model got them."""
-        assert self.reply.error is not None, f"{self.where}: no error"
-        self._equal(json.loads(self.reply.error["message"]), wanted)
+        shown = shown_prompt(self.reply)
+        assert shown is not None, f"{self.where}: no error"
+        self._equal(json.loads(shown), wanted)
 
     def on_text(self, wanted: str) -> None:
         self._equal(self.reply.text, wanted)

@@ -38,6 +38,12 @@ class MessageExpectation(ChatExpectation):
         message = self.reply.error["message"]
         assert re.fullmatch(wanted, message, re.DOTALL), f"{self.where}: {message!r}"
 
+    def on_error_names(self, any_of: list[str]) -> None:
+        """One of these fields."""
+        assert self.reply.error is not None, f"{self.where}: no error"
+        message = self.reply.error["message"]
+        assert any(name in message for name in any_of), f"{self.where}: {message!r}"
+
     def on_open_block(self, wanted: dict[str, Any]) -> None:
         """A stream that failed left this block without its end; nothing takes it for whole."""
         assert self.reply.blocks, f"{self.where}: no block"

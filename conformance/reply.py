@@ -164,3 +164,10 @@ def anthropic_error_of(body: Any, headers: httpx2.Headers) -> dict[str, Any]:
     if "details" in error:
         assert isinstance(error["details"]["error_code"], str), error
     return error
+
+
+def failure_of(response: httpx2.Response) -> dict[str, Any]:
+    """The error of a failure, in the envelope of the protocol whose path it is."""
+    if response.request.url.path.startswith("/v1/messages"):
+        return anthropic_error_of(response.json(), response.headers)
+    return error_of(response.json())

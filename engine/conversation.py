@@ -80,9 +80,9 @@ class CustomFormat:
 class Tool:
     """A tool that the client runs: a function with JSON arguments, or, with `format`, a custom one.
 
-    `parameters` is the JSON Schema of the arguments, an object; `strict` has it enforced. A tool that
-    is not `listed` can be called, but the conversation itself tells the model of it: it is not in the
-    prompt's list of tools. `param` is the path of the client's field, for errors.
+    `parameters` is the JSON Schema of the arguments, an object; `strict` has it enforced. A tool
+    that is not `listed` can be called, but the conversation itself tells the model of it: it is not
+    in the prompt's list of tools. `param` is the path of the client's field, for errors.
     """
 
     name: str
@@ -128,8 +128,8 @@ class Thinking:
 
     `effort` is a level, a number where the template takes one, or None for the template's default;
     "none" switches thinking off. `budget` caps the tokens of the thought, which is then closed;
-    `budget_param` is the client's name for it. None is no cap of the request's own. A budget that is
-    `advisory` does nothing where the model's thoughts cannot be cut, instead of being refused.
+    `budget_param` is the client's name for it. None is no cap of the request's own. An `advisory`
+    budget does nothing where the model's thoughts cannot be cut, instead of being refused.
     """
 
     effort: Effort | int | None = None

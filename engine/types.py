@@ -188,8 +188,8 @@ class Prompt:
     """What the model reads: made from a conversation by template and dialect, or raw.
 
     `tail` is the end of a rendered prompt, from where the last turn begins: what an output
-    continues. A dialect sees there whether the prompt has opened the model's thoughts. `keep` is how
-    many leading tokens the prefix cache should keep longer than others.
+    continues. A dialect sees there whether the prompt has opened the model's thoughts. `keep` is
+    how many leading tokens the prefix cache should keep longer than others.
     """
 
     token_ids: tuple[int, ...]

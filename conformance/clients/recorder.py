@@ -1,6 +1,6 @@
 """What a client and a server said to each other, byte for byte: a relay between the two.
 
-The relay knows nothing of HTTP, so that it can change nothing. What went through is read afterwards.
+The relay knows nothing of HTTP, so that it can change nothing; what went through is read later.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Tape:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request and its answer. `whole`: the answer did not end before its time."""
+    """A request and its answer. `status` is 0 where none came; `whole`: the answer was not cut."""
 
     at: float
     method: str
@@ -64,25 +64,35 @@ class Exchange:
         return [event.data for event in sse.parse(self.answer) if event.data is not None]
 
     @property
-    def usage(self) -> dict[str, int]:
-        """The final counts of a streamed message, which are in its message_delta."""
+    def prompt_tokens(self) -> int:
+        return self._usage["input_tokens"] + self.cached_tokens
+
+    @property
+    def cached_tokens(self) -> int:
+        return self._usage["cache_read_input_tokens"]
+
+    @property
+    def _usage(self) -> dict[str, int]:
+        """The final counts, which are in the message_delta."""
         (usage,) = (e["usage"] for e in self.events if e["type"] == "message_delta")
         return cast(dict[str, int], usage)
 
     @property
-    def prompt_tokens(self) -> int:
-        usage = self.usage
-        names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-        return sum(usage[name] for name in names)
+    def text(self) -> str:
+        """The text of a streamed message."""
+        deltas = [e["delta"] for e in self.events if e["type"] == "content_block_delta"]
+        return "".join(delta["text"] for delta in deltas if delta["type"] == "text_delta")
 
     @property
-    def cached_tokens(self) -> int:
-        return self.usage["cache_read_input_tokens"]
-
-    def text_of(self, kind: str, key: str) -> str:
-        """What the deltas of a kind say together."""
-        deltas = (e["delta"] for e in self.events if e["type"] == "content_block_delta")
-        return "".join(delta[key] for delta in deltas if delta["type"] == kind)
+    def blocks(self) -> list[dict[str, Any]]:
+        """The content blocks of a streamed message as they began, signatures in their places."""
+        blocks: list[dict[str, Any]] = []
+        for event in self.events:
+            if event["type"] == "content_block_start":
+                blocks.append(dict(event["content_block"]))
+            elif event["type"] == "content_block_delta":
+                blocks[-1] |= {k: v for k, v in event["delta"].items() if k == "signature"}
+        return blocks
 
 
 class Recorder:
@@ -90,9 +100,8 @@ class Recorder:
 
     def __init__(self, server_url: str) -> None:
         address = urlsplit(server_url)
-        assert address.hostname and address.port
-        self._relay = _Relay(("127.0.0.1", 0), _Connection)
-        self._relay.target = (address.hostname, address.port)
+        assert address.hostname and address.port, server_url
+        self._relay = _Relay((address.hostname, address.port))
         self.url = f"http://127.0.0.1:{self._relay.server_address[1]}"
 
     def __enter__(self) -> Recorder:
@@ -116,11 +125,11 @@ class Recorder:
 
 class _Relay(socketserver.ThreadingTCPServer):
     daemon_threads = True
-    block_on_close = False  # an idle connection would hold it up
-    target: tuple[str, int]
+    block_on_close = False  # a connection that idles would hold it up
 
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
+    def __init__(self, target: tuple[str, int]) -> None:
+        super().__init__(("127.0.0.1", 0), _Connection)
+        self.target = target
         self.tapes: list[tuple[Tape, Tape]] = []
 
 
@@ -143,12 +152,12 @@ def _pass(source: socket.socket, sink: socket.socket, tape: Tape) -> None:
             tape.add(piece)
             sink.sendall(piece)
         sink.shutdown(socket.SHUT_WR)
-    except OSError:  # the other side went first; there is nobody left to tell
+    except OSError:  # the other side has gone; nobody is left to tell
         pass
 
 
 class _Bytes(io.BytesIO):
-    """A connection's bytes as the standard library's HTTP client reads them, one answer a time."""
+    """A connection's bytes for the standard library's client, which reads one answer a time."""
 
     def makefile(self, mode: str) -> _Bytes:
         return self
@@ -165,22 +174,30 @@ def _exchanges(sent: Tape, came: Tape) -> Iterator[Exchange]:
         if not line:
             return
         headers = http.client.parse_headers(requests)
-        assert "transfer-encoding" not in headers, "a request body of no known length"
+        assert "transfer-encoding" not in headers, "a request body of unknown length"
         body = requests.read(int(headers.get("content-length", "0")))
         response = http.client.HTTPResponse(cast(socket.socket, answers), method=line[0])
-        try:
-            response.begin()
-            answer, whole = response.read(), True
-        except http.client.IncompleteRead as error:
-            answer, whole = error.partial, False
+        status, answer, whole = _read(response)
         yield Exchange(
             at=sent.time_of(at),
             method=line[0],
             target=line[1],
             headers=headers,
             body=json.loads(body) if body else None,
-            status=response.status,
-            answer_headers=response.headers,
+            status=status,
+            answer_headers=response.headers if status else Message(),
             answer=answer,
             whole=whole,
         )
+
+
+def _read(response: http.client.HTTPResponse) -> tuple[int, bytes, bool]:
+    """The status, the body, and whether it is all of it."""
+    try:
+        response.begin()
+    except http.client.HTTPException:
+        return 0, b"", False
+    try:
+        return response.status, response.read(), True
+    except http.client.IncompleteRead as error:
+        return response.status, error.partial, False

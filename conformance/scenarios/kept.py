@@ -11,7 +11,7 @@ from conformance.server import Server
 
 Body = dict[str, Any]
 _HINT = {"cache_control": {"type": "ephemeral"}}
-_PAGES, _PAGE = 32, 16
+_PAGES, _PAGE = 64, 16
 _KEPT = 6 * _PAGE
 """A hinted prefix has more tokens than this, and less than the half of the pool that may be kept."""
 
@@ -37,7 +37,7 @@ def kept_prefixes(_: Pool, start: Callable[..., Server]) -> None:
 
 def _flood(server: Server) -> None:
     for number in range(4):
-        words = f"{number} " + "other words come and go " * 60
+        words = f"{number} " + "other words come and go " * 100
         flood = {"messages": [{"role": "user", "content": words}], "cache_salt": "flood"}
         assert send(server.http, "messages", {**flood, "max_tokens": 4}).status == 200
 
@@ -48,7 +48,7 @@ def _placements() -> Iterator[tuple[str, Callable[[str, Body], Body]]]:
     yield "system[]", lambda text, hint: {"system": [_text(text, hint)], **_said("q")}
     for name, block in _BLOCKS.items():
         yield f"messages[].content[] {name}", _in_message(block)
-        if name in ("text", "document", "document of blocks", "search_result"):
+        if name != "compaction":
             yield f"messages[].content[].content[] {name}", _in_result(block)
     yield (
         "messages[].content[] tool_use",
@@ -59,7 +59,8 @@ def _placements() -> Iterator[tuple[str, Callable[[str, Body], Body]]]:
         lambda text, hint: _turns([*_call({}), *_answered(text, hint)]),
     )
     yield "messages[].content[].content[] tool_reference", _reference
-    yield "messages[] system", _in_system
+    for change in ("addition", "removal"):
+        yield f"messages[].content[] tool_{change}", _tool_change(change)
 
 
 def _text(text: str, hint: Body) -> Body:
@@ -133,18 +134,20 @@ def _reference(text: str, hint: Body) -> Body:
     return {"tools": [tool], **_turns([*_call({}), *_answered([found])])}
 
 
-def _in_system(text: str, hint: Body) -> Body:
-    """An addition and a removal, in a system message behind the text."""
-    definition = {"name": "g", "input_schema": {"type": "object"}}
-    inline = {"type": "tool_definition", "definition": definition}
-    named = {"type": "tool_reference", "name": "g"}
-    addition = {"type": "tool_addition", "tool": inline, **hint}
-    removal = {"type": "tool_removal", "tool": named}
-    return {**_said(text), "messages": [*_said(text)["messages"], _system(addition, removal)]}
+def _tool_change(hinted: str) -> Callable[[str, Body], Body]:
+    """A tool that comes or goes in a system message behind the text."""
 
+    def body(text: str, hint: Body) -> Body:
+        if hinted == "addition":
+            definition = {"name": "g", "input_schema": {"type": "object"}}
+            tool: Body = {"type": "tool_definition", "definition": definition}
+        else:
+            tool = {"type": "tool_reference", "name": "g"}
+        change = {"type": f"tool_{hinted}", "tool": tool, **hint}
+        user = {"role": "user", "content": text}
+        return {"messages": [user, {"role": "system", "content": [change]}]}
 
-def _system(*blocks: Body) -> Body:
-    return {"role": "system", "content": list(blocks)}
+    return body
 
 
 SCENARIOS = (kept_prefixes,)

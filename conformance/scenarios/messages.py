@@ -148,7 +148,8 @@ def _bound_to_tenant(start: Callable[..., Server]) -> None:
     folder = Path(tempfile.mkdtemp())
     (folder / "keys").write_text("".join(f"{name} = {key}\n" for name, key in KEYS.items()))
     options = ("--model", str(MODELS["coder"].write(folder / "model")), "--api-key-file")
-    server = start([{"text": "deep \u00e9 thought</think>Answer"}], *options, str(folder / "keys"))
+    reply = {"match": "SIGNATURES", "text": "deep \u00e9 thought</think>Answer"}
+    server = start([reply], *options, str(folder / "keys"))
     ops, lab = ({"x-api-key": KEYS[name]} for name in ("ops", "lab"))
     omitted = _thought(server, "omitted", ops)
     assert "deep" in _replayed(server, omitted, ops)

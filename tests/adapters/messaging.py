@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import pytest
@@ -12,12 +14,13 @@ from pydantic_core import from_json
 from starlette.requests import Request
 
 from adapters.call import Call
-from adapters.messages import Decoded, decode
+from adapters.messages import Decoded, create_message, decode
 from adapters.validation import validate
 from engine.config import Config
 from engine.conversation import Conversation, Message, Reasoning, Text, ToolCall, ToolResult
 from engine.counters import Counters
 from engine.errors import RequestError
+from engine.generation import Generation
 from engine.service import Service
 from engine.types import GenerationRequest
 from generated.messages import MessageEvent, MessageReply, MessagesRequest, PromptFields
@@ -32,6 +35,10 @@ SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 _EVENT: TypeAdapter[MessageEvent] = TypeAdapter(MessageEvent)
 
 
+class Opened(Exception):
+    """What a handler opened is told; nothing is generated."""
+
+
 class CountingService:
     """Stands in for a `Service`. A token of a prompt is a character that a client sent in it."""
 
@@ -39,6 +46,11 @@ class CountingService:
         self.info = model_info(facts())
         self.counters = Counters()
         self.counted: list[GenerationRequest] = []
+        self.opened: list[GenerationRequest] = []
+
+    async def open(self, requests: Sequence[GenerationRequest]) -> Generation:
+        self.opened += requests
+        raise Opened
 
     async def count(self, request: GenerationRequest) -> int:
         self.counted.append(request)
@@ -62,8 +74,21 @@ def call_of(
     service: CountingService | None = None, tenant: str = TENANT, body: BaseModel | None = None
 ) -> Call:
     """A call as the handlers get it, without an application around it."""
-    request = Request({"type": "http", "request_id": "req_1", "headers": []})
+    request = Request({"type": "http", "request_id": "req_1", "headers": []}, _silence)
     return Call(request, cast(Service, service or CountingService()), Config(), SEAL, tenant, body)
+
+
+async def _silence() -> Any:
+    await asyncio.Event().wait()
+
+
+async def opened(**fields: Any) -> GenerationRequest:
+    """What the route's handler has generated for a body. Raises RequestError."""
+    service = CountingService()
+    with contextlib.suppress(Opened):
+        await create_message(call_of(service, body=body_of(**fields)))
+    [request] = service.opened
+    return request
 
 
 def body_of(*messages: dict[str, Any], **fields: Any) -> MessagesRequest:
