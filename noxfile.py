@@ -116,7 +116,7 @@ def conformance(session: nox.Session) -> None:
 @nox.session
 def clients(session: nox.Session) -> None:
     """Agents that others wrote, as npm has them, against the server; see conformance/clients."""
-    if "HELIOGRAPH_CLAUDE" not in os.environ:
+    if not all(name in os.environ for name in ("HELIOGRAPH_CLAUDE", "HELIOGRAPH_CODEX")):
         install_clients(session)
     full(session).python("-m", "pytest", str(CLIENTS), *session.posargs)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
+
+from pydantic_core import to_json
 
 from adapters.call import Call
 from adapters.decode import given
@@ -13,7 +15,9 @@ from adapters.response_compaction import Compacted, compact, replaced
 from adapters.response_events import ResponseDraft, response_events
 from adapters.response_object import ResponseHead
 from adapters.response_tools import ResponseTools
-from engine.conversation import Conversation
+from adapters.response_transcript import is_note
+from engine.conversation import Conversation, Message
+from engine.errors import RequestError
 from engine.events import FinishCause, Finished
 from engine.generation import Generation
 from engine.types import GenerationRequest, ModelInfo
@@ -24,14 +28,22 @@ from generated.responses import ResponseRequest
 class Asked:
     """A body as the engine takes it, with what the answer needs besides.
 
-    `items` are the request's own; the conversation has those before them too. `triggers`: a
-    compaction is asked for, and no answer.
+    `items` are the request's own, without references; the conversation has those before them too.
+    `triggers`: a compaction is asked for, and no answer.
     """
 
     request: GenerationRequest
     tools: ResponseTools
     items: list[Any]
     triggers: bool
+
+
+_ECHOED = (
+    "instructions", "previous_response_id", "tools", "tool_choice", "max_tool_calls",
+    "max_output_tokens", "text", "reasoning", "top_logprobs", "metadata", "safety_identifier",
+    "prompt_cache_key", "prompt_cache_retention", "user",
+)  # fmt: skip
+_RANGED = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
 
 
 def head_of(
@@ -42,35 +54,28 @@ def head_of(
     *,
     keeps: bool,
 ) -> ResponseHead:
-    """What the response says of its request."""
-    sent = body.model_dump(mode="json", by_alias=True)
-    applied = {name: _applied(body, name, info) for name in ("temperature", "top_p")}
-    applied |= {
-        name: _applied(body, name, info) for name in ("presence_penalty", "frequency_penalty")
-    }
+    """What the response says of its request. Raises RequestError for what cannot be repeated."""
+    told: dict[str, Any] = {name: _applied(body, name, info) for name in _RANGED}
+    told |= {name: value for name in _ECHOED if (value := _sent(body, name)) is not None}
     return ResponseHead(
         id=response_id,
         created_at=int(time.time()),
         model=info.id,
-        **applied,
-        instructions=sent.get("instructions"),
-        previous_response_id=sent.get("previous_response_id"),
-        tools=sent.get("tools") or (),
-        tool_choice=sent.get("tool_choice") or "auto",
         parallel_tool_calls=given(body.parallel_tool_calls, True),
-        max_tool_calls=sent.get("max_tool_calls"),
-        max_output_tokens=sent.get("max_output_tokens"),
-        text=sent.get("text"),
-        reasoning=sent.get("reasoning"),
-        top_logprobs=sent.get("top_logprobs") or 0,
-        metadata=sent.get("metadata") or {},
         store=keeps,
-        safety_identifier=sent.get("safety_identifier"),
-        prompt_cache_key=sent.get("prompt_cache_key"),
-        prompt_cache_retention=sent.get("prompt_cache_retention"),
-        user=sent.get("user"),
         dropped_tools=dropped_tools,
+        **told,
     )
+
+
+def _sent(body: ResponseRequest, name: str) -> Any:
+    """A field as JSON; None where it is absent."""
+    try:
+        value = body.model_dump(mode="json", by_alias=True, include={name}).get(name)
+        to_json([{name: value}])
+    except ValueError:  # nested more deeply than a response is written
+        raise RequestError(f"{name} is nested too deeply", name) from None
+    return value
 
 
 def _applied(body: ResponseRequest, name: str, info: ModelInfo) -> float:
@@ -134,8 +139,7 @@ class Answering:
                 yield last
                 return
             conversation = cast(Conversation, self._request.prompt)
-            shorter = replace(conversation, messages=replaced(conversation.messages, made.note))
-            request = replace(self._request, prompt=shorter)
+            request = replace(self._request, prompt=_shorter(conversation, made.note))
             self._generation = await self._call.service.open([request])
         async for event in response_events(draft, self._generation, self._save):
             yield event
@@ -149,3 +153,22 @@ class Answering:
     async def _compact(self) -> Compacted:
         conversation = cast(Conversation, self._request.prompt)
         return await compact(self._call, conversation.messages, None, None)
+
+
+def _shorter(conversation: Conversation, note: str) -> Conversation:
+    """The conversation with a note for its past. What told of tools is gone: all are listed."""
+    messages = replaced(list(_without_done_work(conversation.messages)), note)
+    tools = tuple(replace(tool, listed=True) for tool in conversation.tools)
+    return replace(conversation, messages=messages, tools=tools)
+
+
+def _without_done_work(messages: Sequence[Message]) -> Iterator[Message]:
+    """All but the model's turns before the last one, with what they called, and earlier notes.
+
+    Where an agent works, the user speaks once, and everything else follows.
+    """
+    last_answer = max((at for at, one in enumerate(messages) if one.role == "assistant"), default=0)
+    for at, one in enumerate(messages):
+        is_done = at < last_answer and one.role in ("assistant", "tool")
+        if not is_done and not is_note(one):
+            yield one

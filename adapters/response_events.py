@@ -234,7 +234,7 @@ async def response_events(
     generation: Generation,
     save: Callable[[], Awaitable[None]] | None = None,
 ) -> AsyncGenerator[bytes, None]:
-    """All events of a streamed response.
+    """All events of a response; a buffered one, which is the draft's `final`, lets them go.
 
     `save` keeps the finished draft before the client learns that it is finished, since the next
     request may continue it.
@@ -249,14 +249,3 @@ async def response_events(
     if save is not None:
         await save()
     yield last
-
-
-async def whole_response(
-    draft: ResponseDraft,
-    generation: Generation,
-    save: Callable[[], Awaitable[None]] | None = None,
-) -> bytes:
-    """A buffered response, from the same draft; the arguments are those of `response_events`."""
-    async for _ in response_events(draft, generation, save):
-        pass
-    return draft.final

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from adapters.decode import given, optional
+from adapters.response_compaction import note_message, read_note
 from adapters.response_object import item_id
 from adapters.response_tools import SEARCH, ResponseTools, joined
 from adapters.seal import Seal
 from engine.conversation import Message, Part, Reasoning, Text, ToolCall, ToolResult
+from engine.errors import RequestError
 from generated.responses import (
     AdditionalToolsItem,
     CompactionItem,
@@ -45,8 +47,14 @@ _PREFIXES = {
     "tool_search_call": "tsc", "tool_search_output": "tso", "additional_tools": "at",
     "compaction": "cmp",
 }  # fmt: skip
-_WITH_STATUS = ("message", "function_call", "function_call_output", "tool_search_call",
-                "tool_search_output")  # fmt: skip
+_DONE = {"status": "completed"}
+_SEARCHED = {**_DONE, "call_id": None, "execution": "client"}
+_USUAL: Mapping[str, Mapping[str, Any]] = {
+    "message": _DONE, "function_call": _DONE, "function_call_output": _DONE,
+    "custom_tool_call": _DONE, "custom_tool_call_output": _DONE, "reasoning": {"summary": ()},
+    "tool_search_call": _SEARCHED, "tool_search_output": _SEARCHED,
+}  # fmt: skip
+"""What clients may leave out of an item although typed readers want it."""
 
 
 def complete_item(item: Any) -> None:
@@ -59,10 +67,14 @@ def complete_item(item: Any) -> None:
         item["type"] = "item_reference"
 
 
-def parse_items(items: bytes | list[Any]) -> list[Any]:
+def parse_items(stored: bytes) -> list[Any]:
     """Items that were stored, as the generated models."""
-    found = json.loads(items) if isinstance(items, bytes) else items
-    return _ITEMS.validate_python(found)
+    return _ITEMS.validate_python(json.loads(stored), strict=True)
+
+
+def parse_item(stored: dict[str, Any]) -> Any:
+    """One of them."""
+    return _ITEMS.validate_python([stored], strict=True)[0]
 
 
 def input_items(given: str | list[Any] | None) -> list[Any]:
@@ -72,23 +84,37 @@ def input_items(given: str | list[Any] | None) -> list[Any]:
     return [MessageItem(type="message", role="user", content=given or "")]
 
 
-def written_items(items: Sequence[Any], response_id: str) -> Iterator[dict[str, Any]]:
-    """Items as JSON values in the form that lists of them have, each with an id."""
-    for place, item in enumerate(items):
-        value: dict[str, Any] = item.model_dump(mode="json", by_alias=True)
-        prefix = _PREFIXES.get(item.type, "item")
-        value["id"] = value.get("id") or item_id(prefix, response_id, _INPUT + place)
-        if isinstance(item, MessageItem) and isinstance(item.content, str):
-            value["content"] = [_written_text(item.content, item.role)]
-        if item.type in _WITH_STATUS:
-            value["status"] = value.get("status") or "completed"
-        yield value
+def written_items(items: Sequence[Any], response_id: str) -> list[dict[str, Any]]:
+    """Items as JSON values in the form that lists of them have, each with an id.
+
+    Raises RequestError for what is nested too deeply to be written.
+    """
+    try:
+        return [_written(item, response_id, place) for place, item in enumerate(items)]
+    except ValueError:
+        raise RequestError("input is nested too deeply", "input") from None
 
 
-def _written_text(text: str, role: str) -> dict[str, Any]:
-    if role == "assistant":
-        return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-    return {"type": "input_text", "text": text}
+def _written(item: Any, response_id: str, place: int) -> dict[str, Any]:
+    value: dict[str, Any] = item.model_dump(mode="json", by_alias=True)
+    prefix = _PREFIXES.get(item.type, "item")
+    value["id"] = value.get("id") or item_id(prefix, response_id, _INPUT + place)
+    for name, usual in _USUAL.get(item.type, {}).items():
+        if value.get(name) is None:
+            value[name] = usual
+    if isinstance(item, MessageItem):
+        content = value["content"]
+        kind = "output_text" if item.role == "assistant" else "input_text"
+        parts = [{"type": kind, "text": content}] if isinstance(content, str) else content
+        value["content"] = [_written_part(part) for part in parts]
+    return value
+
+
+def _written_part(part: dict[str, Any]) -> dict[str, Any]:
+    if part["type"] != "output_text":
+        return part
+    lists = {name: part.get(name) or [] for name in ("annotations", "logprobs")}
+    return {**part, **lists}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +136,14 @@ class ItemHistory:
 class ItemReader:
     """Turns items, in their order, into the messages of a conversation.
 
-    Thoughts, text and calls in a row are one turn of the model. `note` reads the note of a
-    compaction item, whose path it is given for errors.
+    Thoughts, text and calls in a row are one turn of the model. Of what is before a compaction item
+    only what users and applications said stays: its note has the rest. Of several the last counts.
     """
 
     tools: ResponseTools
     seal: Seal
     tenant: str
     model: str
-    note: Callable[[CompactionItem, str], str]
     _messages: list[Message] = field(default_factory=list)
     _turn: list[Part] = field(default_factory=list)
     _hosted: set[str] = field(default_factory=set)
@@ -127,12 +152,22 @@ class ItemReader:
     _dropped: int = 0
     _begun: bool = False
 
-    def read(self, items: Sequence[Any], instructions: str | None) -> ItemHistory:
-        """Raises RequestError for what cannot be read, naming it."""
+    def read(
+        self, earlier: Sequence[Any], own: Sequence[Any], instructions: str | None
+    ) -> ItemHistory:
+        """The items of the response that is continued, then the request's own.
+
+        Raises RequestError for what cannot be read, naming it.
+        """
         if instructions:
             self._messages.append(Message("system", (Text(instructions),)))
-        for place, item in enumerate(items):
-            self._take(item, f"input[{place}]")
+        placed = [(item, "previous_response_id") for item in earlier]
+        placed += [(item, f"input[{place}]") for place, item in enumerate(own)]
+        notes = (at for at, (item, _) in enumerate(placed) if isinstance(item, CompactionItem))
+        last_note = max(notes, default=0)
+        for at, (item, param) in enumerate(placed):
+            if at >= last_note or not isinstance(item, CompactionItem):
+                self._take(item, param)
         self._flush()
         if not any(message.role not in _INSTRUCTING for message in self._messages):
             self._messages.append(Message("user", (Text(""),)))
@@ -143,7 +178,7 @@ class ItemReader:
             tuple(self._messages),
             self._reasoning,
             self._text,
-            bool(items) and isinstance(items[-1], CompactionTriggerItem),
+            bool(own) and isinstance(own[-1], CompactionTriggerItem),
             self._dropped,
         )
 
@@ -160,14 +195,18 @@ class ItemReader:
             case CustomCallItem():
                 name = joined(item.name, optional(item.namespace))
                 self._turn.append(ToolCall(item.call_id, name, item.input, custom=True))
-            case FunctionOutputItem() | CustomOutputItem():
-                self._result(given(item.call_id, ""), _texts(item.output))
+            case FunctionOutputItem():
+                tool: str = given(item.name, "")
+                called = joined(tool, optional(item.namespace)) if tool else None
+                self._result(given(item.call_id, ""), _texts(item.output), called)
+            case CustomOutputItem():
+                self._result(item.call_id, _texts(item.output))
             case ToolSearchCallItem() | ToolSearchOutputItem():
                 self._search(item, param)
             case AdditionalToolsItem():
                 self._more_tools(item, param)
             case CompactionItem():
-                self._say(Message("developer", (Text(self.note(item, param)),)))
+                self._shorten(read_note(item, param, self.seal, self.tenant, self.model))
             case ConfigurationItem():
                 self._reasoning = optional(item.reasoning) or self._reasoning
                 self._text = optional(item.text) or self._text
@@ -192,8 +231,14 @@ class ItemReader:
             self._turn = []
             self._begun = True
 
-    def _result(self, call_id: str, texts: Iterable[str]) -> None:
-        self._say(Message("tool", (ToolResult(call_id, tuple(texts)),)))
+    def _shorten(self, note: str) -> None:
+        self._flush()
+        said = [message for message in self._messages if message.role not in ("assistant", "tool")]
+        self._messages = [*said, note_message(note)]
+        self.tools.list_found()
+
+    def _result(self, call_id: str, texts: Iterable[str], name: str | None = None) -> None:
+        self._say(Message("tool", (ToolResult(call_id, tuple(texts), name),)))
 
     def _search(self, item: ToolSearchCallItem | ToolSearchOutputItem, param: str) -> None:
         call_id = given(item.call_id, "")
@@ -203,16 +248,16 @@ class ItemReader:
         elif optional(item.execution) == "server":
             self._hosted.add(item.type)
         else:
-            arguments = item.arguments
-            written = arguments if isinstance(arguments, str) else _dumped(arguments)
-            self._turn.append(ToolCall(call_id, SEARCH, written))
+            sent = item.arguments
+            arguments = sent if isinstance(sent, str) else json.dumps(sent, ensure_ascii=False)
+            self._turn.append(ToolCall(call_id, SEARCH, arguments if sent else "{}"))
 
     def _more_tools(self, item: AdditionalToolsItem, param: str) -> None:
         if not self._begun and not self._turn:
             self.tools.declare(item.tools, f"{param}.tools")
             return
         text = self.tools.introduce(item.tools, f"{param}.tools")
-        self._say(Message("developer", (Text(text),)))
+        self._say(Message("system", (Text(text),)))
 
     def _thought(self, item: ReasoningItem) -> str | None:
         content: list[Any] = given(item.content, [])
@@ -235,7 +280,3 @@ def _texts(content: Any) -> Iterator[str]:
         return
     for part in content:
         yield part.refusal if part.type == "refusal" else part.text
-
-
-def _dumped(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -7,20 +7,22 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 from starlette.responses import Response
 
 from adapters import sse
 from adapters.call import Call
 from adapters.envelope import HttpError
 from adapters.response_events import ResponseDraft
-from adapters.response_items import complete_item, parse_items, written_items
+from adapters.response_items import parse_item, parse_items
 from adapters.response_object import response_id_of
 from adapters.store import StoredResponse, StoreFailed
 from engine.errors import RequestError
+from generated.responses import ReferenceItem
 
 T = TypeVar("T")
 _DEFAULT_LIMIT, _MOST_ITEMS = 20, 100
+_MOST_DIGITS = 9
 
 
 async def retrieve_response(call: Call) -> Response:
@@ -28,15 +30,16 @@ async def retrieve_response(call: Call) -> Response:
     stored = await _stored(call)
     query = call.request.query_params
     streams = _flag(query.get("stream"), "stream")
-    after = query.get("starting_after")
-    if after is not None and not after.isdecimal():
+    sent = query.get("starting_after")
+    after = -1 if sent is None else _number(sent)
+    if after is None:
         raise RequestError("starting_after must be a sequence number", "starting_after")
-    if after is not None and not streams:
+    if sent is not None and not streams:
         raise RequestError("starting_after needs stream=true", "starting_after")
     if not streams:
         return Response(stored.response, media_type="application/json")
     return sse.EventStream(
-        _replayed(stored.events, -1 if after is None else int(after)),
+        _replayed(stored.events, after),
         heartbeat=lambda: sse.COMMENT,
         silence=0,
         close=lambda: None,
@@ -45,7 +48,7 @@ async def retrieve_response(call: Call) -> Response:
 
 async def _replayed(events: Iterable[bytes], after: int) -> AsyncGenerator[bytes, None]:
     for payload in events:
-        found = from_json(payload)
+        found = json.loads(payload)  # which reads deeper than pydantic does
         if found["sequence_number"] > after:
             yield sse.event(found["type"].encode(), payload)
 
@@ -73,8 +76,8 @@ async def list_input_items(call: Call) -> Response:
     order = query.get("order", "desc")
     if order not in ("asc", "desc"):
         raise RequestError("order must be asc or desc", "order")
-    limit = query.get("limit", str(_DEFAULT_LIMIT))
-    if not (limit.isdecimal() and 1 <= int(limit) <= _MOST_ITEMS):
+    limit = _number(query.get("limit", str(_DEFAULT_LIMIT)))
+    if limit is None or not 1 <= limit <= _MOST_ITEMS:
         raise RequestError(f"limit must be a number from 1 to {_MOST_ITEMS}", "limit")
     items: list[dict[str, Any]] = json.loads(stored.input)
     if order == "desc":
@@ -85,7 +88,7 @@ async def list_input_items(call: Call) -> Response:
         if not places:
             raise RequestError(f"after: no item of this response has the id {after!r}", "after")
         items = items[places[0] + 1 :]
-    page = items[: int(limit)]
+    page = items[:limit]
     listed = {
         "object": "list",
         "data": page,
@@ -93,7 +96,7 @@ async def list_input_items(call: Call) -> Response:
         "last_id": page[-1]["id"] if page else None,
         "has_more": len(items) > len(page),
     }
-    return Response(to_json(listed), media_type="application/json")
+    return Response(dumped(listed), media_type="application/json")
 
 
 # Keeping and continuing
@@ -103,10 +106,10 @@ async def save_response(
     call: Call,
     draft: ResponseDraft,
     response_id: str,
-    items: Sequence[Any],
+    items: bytes,
     previous: str | None,
 ) -> None:
-    """Keep a finished response with the items of its request. Raises HttpError."""
+    """Keep a finished response with the items of its request, as JSON. Raises HttpError."""
     store = call.store
     assert store is not None
     stored = StoredResponse(
@@ -114,7 +117,7 @@ async def save_response(
         tenant=call.tenant,
         created_at=int(time.time()),
         response=draft.final,
-        input=to_json(list(written_items(items, response_id))),
+        input=items,
         output=draft.output(),
         events=tuple(draft.kept),
         previous=previous,
@@ -140,24 +143,45 @@ async def earlier_items(call: Call, previous: str) -> list[Any]:
             "previous_response_id",
             "previous_response_not_found",
         )
-    return [item for turn in turns for part in turn for item in parse_items(part)]
+    parts = [part for turn in turns for part in turn]
+    return await call.service.offload(
+        lambda: [item for part in parts for item in parse_items(part)]
+    )
 
 
-async def referenced_item(call: Call, item_id: str, param: str) -> Any:
-    """The item of a stored response that a reference names. Raises RequestError."""
-    response_id = response_id_of(item_id)
-    stored = None
-    if call.store is not None and response_id is not None:
-        stored = await _from_store(call.store.load(call.tenant, response_id))
-    items: list[Any] = []
-    if stored is not None:
-        items = [*json.loads(stored.input), *json.loads(stored.output)]
-    found = [item for item in items if item.get("id") == item_id]
-    if not found:
-        raise RequestError(f"{param}: there is no stored item {item_id!r}", param)
-    for item in found:
-        complete_item(item)
-    return parse_items(found[:1])[0]
+async def resolved_items(call: Call, items: Sequence[Any]) -> list[Any]:
+    """The items, with those of stored responses in place of references to them.
+
+    Raises RequestError for a reference to what is not stored.
+    """
+    stored: dict[str, dict[str, Any]] = {}  # items by id, for each response
+    found = []
+    for place, item in enumerate(items):
+        if not isinstance(item, ReferenceItem):
+            found.append(item)
+            continue
+        response_id = response_id_of(item.id) or ""
+        if response_id and response_id not in stored:
+            stored[response_id] = await _items_of(call, response_id)
+        if item.id not in stored.get(response_id, {}):
+            param = f"input[{place}].id"
+            raise RequestError(f"{param}: there is no stored item {item.id!r}", param)
+        found.append(parse_item(stored[response_id][item.id]))
+    return found
+
+
+async def _items_of(call: Call, response_id: str) -> dict[str, Any]:
+    """What went into a stored response and came out of it, by id; nothing where it is unknown."""
+    store = call.store
+    found = None if store is None else await _from_store(store.load(call.tenant, response_id))
+    if found is None:
+        return {}
+    return {item["id"]: item for part in (found.input, found.output) for item in json.loads(part)}
+
+
+def dumped(value: object) -> bytes:
+    """JSON of any depth that the server reads; pydantic writes less."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 async def _stored(call: Call) -> StoredResponse:
@@ -172,6 +196,10 @@ async def _stored(call: Call) -> StoredResponse:
 def _not_found(response_id: str) -> HttpError:
     message = f"There is no stored response {response_id!r}."
     return HttpError(404, message, code="response_not_found", param="response_id")
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
 def _flag(value: str | None, name: str) -> bool:

@@ -24,6 +24,7 @@ from generated.responses import (
 Kind = Literal["function", "custom", "tool_search"]
 SEARCH = "tool_search"
 _JOINT = "__"
+_MOST_NAME = 256  # characters, which every call syntax can hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,12 @@ class ResponseTools:
             texts.append(introduction(item.tool))
         return "\n\n".join(texts) or "No tool was found."
 
+    def list_found(self) -> None:
+        """Have the prompt list what the conversation has added, since what told of it is gone."""
+        for name, tool in self._found.items():
+            self._listed[name] = replace(tool, listed=True)
+        self._found.clear()
+
     def choose(self, selected: Any) -> ToolChoice:
         """What may be called. Raises RequestError for what is not declared."""
         tools = self.callable()
@@ -109,7 +116,7 @@ class ResponseTools:
             param = f"tool_choice.tools[{place}].name"
             if item.type == "namespace" or (namespace and not name):
                 yield from self._members(name or cast(str, namespace), param)
-            elif item.type == SEARCH:
+            elif item.type == SEARCH and SEARCH not in self.dropped:
                 yield self._wanted("function", SEARCH, None, param)
             elif item.type in ("function", "custom"):
                 yield self._wanted(item.type, name, namespace, param)
@@ -119,7 +126,8 @@ class ResponseTools:
         if not names:
             raise RequestError(f"{param} is not among the namespaces of this request", param)
         for name in names:
-            yield Wanted(name, custom=self._origins[name].kind == "custom", param=param)
+            if name in self._listed or name in self._found:  # not one that is still deferred
+                yield Wanted(name, custom=self._origins[name].kind == "custom", param=param)
 
     def _wanted(
         self, kind: str, name: str, namespace: str | None, param: str = "tool_choice.name"
@@ -161,6 +169,10 @@ def _declaration(
     if namespace is not None and (common := given(namespace.description, "")):
         text = f"{common}\n\n{text}" if text else common
     name = joined(tool.name, outer)
+    if len(name) > _MOST_NAME:
+        param = f"{path}.name"
+        reason = f"and the namespace have more than {_MOST_NAME} characters together"
+        raise RequestError(f"{param} {reason}", param)
     if isinstance(tool, ResponseFunction):
         schema = f"{path}.parameters"
         parameters = arguments_schema(

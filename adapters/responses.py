@@ -25,7 +25,7 @@ from adapters.envelope import HttpError
 from adapters.generation import buffered, streamed
 from adapters.logprobs import TokenNames
 from adapters.response_answer import Answering, Asked, head_of
-from adapters.response_compaction import compact, read_note
+from adapters.response_compaction import compact
 from adapters.response_events import ResponseDraft
 from adapters.response_items import (
     ItemHistory,
@@ -38,9 +38,10 @@ from adapters.response_object import new_response_id, usage_of
 from adapters.response_stored import (
     cancel_response,
     delete_response,
+    dumped,
     earlier_items,
     list_input_items,
-    referenced_item,
+    resolved_items,
     retrieve_response,
     save_response,
 )
@@ -51,7 +52,6 @@ from engine.conversation import Conversation, Thinking, ToolChoice
 from engine.errors import RequestError
 from engine.types import GenerationRequest, LogprobOptions, OutputConstraint
 from generated.responses import (
-    CompactionItem,
     CompactionRule,
     CompactRequest,
     InputFields,
@@ -59,7 +59,6 @@ from generated.responses import (
     MessageItem,
     ObjectFormat,
     ReasoningConfig,
-    ReferenceItem,
     ResponseRequest,
     SchemaFormat,
     TextConfig,
@@ -90,9 +89,13 @@ def complete_body(body: Any) -> None:
 
 async def refuse_upgrade(call: Call) -> Response:
     """A WebSocket is refused so that Codex speaks HTTP at once; anything else is no method here."""
-    if call.request.headers.get("upgrade", "").lower() == "websocket":
+    offered = call.request.headers.get("upgrade", "").lower().split(",")
+    if "websocket" in map(str.strip, offered):
         raise HttpError(
-            426, "responses are streamed over HTTP; send POST", headers={"Upgrade": "HTTP/1.1"}
+            426,
+            "responses are streamed over HTTP; send POST",
+            code="upgrade_required",
+            headers={"Upgrade": "HTTP/1.1"},
         )
     path = call.request.url.path
     raise HttpError(
@@ -115,13 +118,9 @@ async def count_input_tokens(call: Call) -> Response:
 
 async def read(body: InputFields, call: Call) -> Asked:
     """The neutral request. Raises RequestError for what the schema cannot express."""
-    own = input_items(optional(body.input))
-    previous = optional(body.previous_response_id)
-    earlier = await earlier_items(call, previous) if previous else []
-    whole = [*earlier, *await _resolved(call, own)]
+    earlier, own = await _items(body, call)
     tools = ResponseTools(given(body.tools, []))
-    history = _reader(call, tools).read(whole, optional(body.instructions))
-    call.service.counters.dropped_reasoning += history.dropped_thoughts
+    history = _history(call, tools, earlier, own, optional(body.instructions))
     text = history.text or given(body.text, TextConfig())
     value: str | list[str] = given(getattr(body, "stop", None), [])
     strings = tuple([value] if isinstance(value, str) else value)
@@ -135,23 +134,24 @@ async def read(body: InputFields, call: Call) -> Asked:
     return Asked(replace(request, prompt_param="input"), tools, own, history.triggers)
 
 
-def _reader(call: Call, tools: ResponseTools) -> ItemReader:
-    seal, tenant, model = call.seal, call.tenant, call.service.info.checkpoint
-
-    def note(item: CompactionItem, param: str) -> str:
-        return read_note(item, param, seal, tenant, model)
-
-    return ItemReader(tools, seal, tenant, model, note)
+async def _items(body: InputFields | CompactRequest, call: Call) -> tuple[list[Any], list[Any]]:
+    """Those of the response that is continued, and the body's own."""
+    own = await resolved_items(call, input_items(optional(body.input)))
+    previous = optional(body.previous_response_id)
+    return (await earlier_items(call, previous) if previous else []), own
 
 
-async def _resolved(call: Call, items: list[Any]) -> list[Any]:
-    """The items with those of stored responses in place of references to them."""
-    found = []
-    for place, item in enumerate(items):
-        is_reference = isinstance(item, ReferenceItem)
-        param = f"input[{place}].id"
-        found.append(await referenced_item(call, item.id, param) if is_reference else item)
-    return found
+def _history(
+    call: Call,
+    tools: ResponseTools,
+    earlier: list[Any],
+    own: list[Any],
+    instructions: str | None,
+) -> ItemHistory:
+    reader = ItemReader(tools, call.seal, call.tenant, call.service.info.checkpoint)
+    history = reader.read(earlier, own, instructions)
+    call.service.counters.dropped_reasoning += history.dropped_thoughts
+    return history
 
 
 def _conversation(body: InputFields, history: ItemHistory, tools: ResponseTools) -> Conversation:
@@ -229,11 +229,12 @@ async def create_response(call: Call) -> Response:
         seal=(lambda text: _sealed(text, call)) if _ENCRYPTED in includes else None,
         keep_events=keeps,
     )
-    previous = optional(body.previous_response_id)
+    previous = optional(body.previous_response_id) or None
+    kept = dumped(written_items(asked.items, response_id)) if keeps else b""
 
     async def save() -> None:
         if keeps:
-            await save_response(call, draft, response_id, asked.items, previous)
+            await save_response(call, draft, response_id, kept, previous)
 
     answering = Answering(call, asked, request, draft, save, _threshold(body, call))
     await answering.open()
@@ -250,25 +251,23 @@ async def compact_response(call: Call) -> Response:
     name = optional(body.model)
     if call.config.model_names == "known" and name and name not in call.service.info.names:
         raise unknown_model(name)
-    own = input_items(optional(body.input))
-    previous = optional(body.previous_response_id)
-    items = [
-        *(await earlier_items(call, previous) if previous else []),
-        *await _resolved(call, own),
+    earlier, own = await _items(body, call)
+    history = _history(call, ResponseTools([]), earlier, own, None)
+    compaction_id = new_response_id()
+    said = [
+        item for item in (*earlier, *own) if isinstance(item, MessageItem) and item.role == "user"
     ]
-    history = _reader(call, ResponseTools([])).read(items, None)
+    kept = written_items(said, compaction_id)
     instructions = optional(body.instructions)
     made = await compact(call, history.messages, instructions, optional(body.max_compaction_tokens))
-    compaction_id = new_response_id()
-    said = [item for item in items if isinstance(item, MessageItem) and item.role == "user"]
     answer = {
         "id": compaction_id,
         "object": "response.compaction",
         "created_at": int(time.time()),
-        "output": [*written_items(said, compaction_id), made.item],
+        "output": [*kept, made.item],
         "usage": usage_of(made.usage),
     }
-    return Response(to_json(answer), media_type="application/json")
+    return Response(dumped(answer), media_type="application/json")
 
 
 def _sealed(text: str, call: Call) -> str:

@@ -114,6 +114,7 @@ def open_postgresql(given: str) -> Engine:
             pool_size=READERS + 1,
             max_overflow=0,
             pool_pre_ping=True,  # the server may have restarted since
+            isolation_level="READ COMMITTED",  # what follows a lock has to be seen
             hide_parameters=True,
         )
     except ImportError:

@@ -68,7 +68,7 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
-        more, closing = True, False  # bounds may be narrower than at the last run
+        more, closing = self._transact([], first=True), False
         while not closing:
             jobs, closing = self._next(0 if more else SWEEP_SECONDS)
             more = self._transact([job for job in jobs if job.done.set_running_or_notify_cancel()])
@@ -90,12 +90,17 @@ class Writer:
             pass
         return jobs, False
 
-    def _transact(self, jobs: list[_Job]) -> bool:
-        """Do jobs in one transaction; whether more has to be removed from the store."""
+    def _transact(self, jobs: list[_Job], first: bool = False) -> bool:
+        """Do jobs in one transaction; whether more has to be removed from the store.
+
+        The first one applies the bounds, which may be narrower than at the last run.
+        """
         results: list[Any] = []
         try:
             with failing_as_store(), self._engine.begin() as connection:
                 ledger = Ledger(connection, self._limits, self._clock())
+                if first:
+                    ledger.recount()
                 results.extend(_result(job, ledger) for job in jobs)
                 more = ledger.close()
         except Exception as error:

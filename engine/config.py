@@ -11,7 +11,6 @@ import argparse
 import dataclasses
 import ipaddress
 import os
-import re
 import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
+from engine import option_values
 from engine.conversation import Effort
 from engine.errors import StartupError
 from engine.types import RepetitionDetection
@@ -34,61 +34,11 @@ def _option(section: str, help_text: str, default: Any, **details: Any) -> Any:
     return field(default=default, metadata=details)
 
 
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError("must be at least 1")
-    return value
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 <= value < float("inf"):
-        raise ValueError("must be a number of seconds, at least 0")
-    return value
-
-
-_RANGED = (
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "repetition_penalty",
-    "presence_penalty",
-    "frequency_penalty",
-)
-
-
-def _ranges(text: str) -> dict[str, tuple[float, float]]:
-    ranges: dict[str, tuple[float, float]] = {}
-    for item in filter(None, text.split(",")):
-        name, _, bounds = item.partition("=")
-        low, colon, high = bounds.partition(":")
-        if name.strip() not in _RANGED or not colon or not float(low) <= float(high):
-            raise ValueError(f"must be NAME=LOW:HIGH with a name of {', '.join(_RANGED)}")
-        ranges[name.strip()] = (float(low), float(high))
-    return ranges
-
-
 def _repetition(text: str) -> RepetitionDetection:
     sizes = [int(part) for part in text.split(":")]
     if len(sizes) != 3 or not 1 <= sizes[1] <= sizes[0] <= 4096 or sizes[2] < 2:
         raise ValueError("must be MAX_PATTERN:MIN_PATTERN:MIN_COUNT, as in 64:1:20")
     return RepetitionDetection(sizes[0], sizes[1], sizes[2])
-
-
-def _days(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise ValueError("must be a number of days, at least 0")
-    return value
-
-
-def _store(text: str) -> str:
-    known = text in ("sqlite", "off") or re.match(r"postgres(ql)?(\+psycopg)?://", text)
-    if not known:
-        raise ValueError("must be sqlite, off, or a URL that begins with postgresql://")
-    return text
 
 
 def _effort(text: str) -> Effort | int:
@@ -98,13 +48,6 @@ def _effort(text: str) -> Effort | int:
     value = int(text) if text.isdecimal() else 0
     if not 1 <= value <= 100:
         raise ValueError(f"must be one of {', '.join(levels)}, or a number from 1 to 100")
-    return value
-
-
-def _port(text: str) -> int:
-    value = int(text)
-    if not 0 <= value <= 65535:
-        raise ValueError("must be between 0 and 65535")
     return value
 
 
@@ -132,34 +75,42 @@ class Config:
         None,
     )
     max_context: int | None = _option(
-        "engine", "context window in tokens, prompt and output together", None, parse=_positive
+        "engine",
+        "context window in tokens, prompt and output together",
+        None,
+        parse=option_values.positive,
     )
     max_concurrency: int = _option(
-        "engine", "sequences that are generated at the same time", 16, parse=_positive
+        "engine", "sequences that are generated at the same time", 16, parse=option_values.positive
     )
     max_queue: int = _option(
         "engine",
         "sequences that may wait behind them before requests get 429",
         256,
-        parse=_positive,
+        parse=option_values.positive,
     )
     prefill_chunk: int = _option(
         "engine",
         "prompt tokens of one sequence that one step computes at most",
         256,
-        parse=_positive,
+        parse=option_values.positive,
     )
     max_batch_tokens: int = _option(
-        "engine", "tokens that one step computes at most, over all sequences", 512, parse=_positive
+        "engine",
+        "tokens that one step computes at most, over all sequences",
+        512,
+        parse=option_values.positive,
     )
     kv_tokens: int | None = _option(
         "engine",
         "tokens that the KV cache holds; without it, what the memory allows",
         None,
-        parse=_positive,
+        parse=option_values.positive,
     )
     host: str = _option("server", "address to listen on", "127.0.0.1")
-    port: int = _option("server", "port to listen on; 0 takes a free one", 8000, parse=_port)
+    port: int = _option(
+        "server", "port to listen on; 0 takes a free one", 8000, parse=option_values.port
+    )
     alias: tuple[str, ...] = _option(
         "server",
         "another name of the model; the first one is the name in replies (repeatable)",
@@ -192,7 +143,7 @@ class Config:
         "server",
         "output limit of requests that name none; without it, the remaining context",
         None,
-        parse=_positive,
+        parse=option_values.positive,
     )
     thinking: str = _option(
         "server",
@@ -211,7 +162,7 @@ class Config:
         "server",
         "tokens that thoughts may have where a request names no budget",
         None,
-        parse=_positive,
+        parse=option_values.positive,
     )
     constrain_tools: Constrain = _option(
         "tools",
@@ -230,7 +181,7 @@ class Config:
         "sampling",
         "clamp requested values, as in 'temperature=0.7:1,top_p=0.8:0.95'; in the file a table",
         {},
-        parse=_ranges,
+        parse=option_values.ranges,
         key="ranges",
     )
     clamp_max_tokens: bool = _option(
@@ -243,50 +194,53 @@ class Config:
         "server",
         "largest request body, as sent and decompressed",
         32 * 1024 * 1024,
-        parse=_positive,
+        parse=option_values.positive,
     )
     frontend_threads: int = _option(
-        "server", "threads that parse bodies, render templates and tokenise", 2, parse=_positive
+        "server",
+        "threads that parse bodies, render templates and tokenise",
+        2,
+        parse=option_values.positive,
     )
     heartbeat_seconds: float = _option(
         "server",
         "silence after which a stream sends a sign of life; 0 sends none",
         15.0,
-        parse=_seconds,
+        parse=option_values.seconds,
     )
     drain_seconds: float = _option(
         "server",
         "time that running requests get to end when the server is told to stop",
         30.0,
-        parse=_seconds,
+        parse=option_values.seconds,
     )
     store: str = _option(
         "store",
         "where Responses are kept: 'sqlite' is a file in the state folder, a postgresql:// URL a "
         "database that servers may share, 'off' nowhere",
         "sqlite",
-        parse=_store,
+        parse=option_values.store,
         key="where",
     )
     store_max_responses: int = _option(
         "store",
         "responses that are kept, over all tenants; the oldest make room for new ones",
         10_000,
-        parse=_positive,
+        parse=option_values.positive,
         key="max_responses",
     )
     store_max_bytes: int = _option(
         "store",
         "bytes that they may take together, compressed as they are stored",
         1024 * 1024 * 1024,
-        parse=_positive,
+        parse=option_values.positive,
         key="max_bytes",
     )
     store_max_days: int = _option(
         "store",
         "days for which they are kept; 0 keeps them for ever",
         30,
-        parse=_days,
+        parse=option_values.days,
         key="max_days",
     )
     log_level: str = _option(
@@ -304,7 +258,7 @@ class Config:
     def lines(self) -> list[str]:
         """One line per option that is not its default, for the start-up log."""
         return [
-            f"{name} = {_without_password(getattr(self, name))} ({self.sources[name]})"
+            f"{name} = {option_values.without_password(getattr(self, name))} ({self.sources[name]})"
             for name in sorted(self.sources)
         ]
 
@@ -387,7 +341,7 @@ def _parse(name: str, raw: Any, source: str) -> Any:
     details = _OPTIONS[name].metadata
     try:
         if details.get("switch"):
-            return _switch(raw)
+            return option_values.switch(raw)
         if details.get("repeat"):
             names = raw.split(",") if isinstance(raw, str) else raw
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
@@ -402,22 +356,8 @@ def _parse(name: str, raw: Any, source: str) -> Any:
         parse: Callable[[str], Any] = details.get("parse", str)
         return parse(str(raw))
     except (ValueError, TypeError) as error:
-        shown = _without_password(raw) if isinstance(raw, str) else raw
+        shown = option_values.without_password(raw) if isinstance(raw, str) else raw
         raise StartupError(f"{name} = {shown!r} ({source}): {error}") from None
-
-
-def _without_password(value: object) -> str:
-    """A value as logs may show it; a URL may have a password before its host or in its query."""
-    hidden = re.sub(r"(?<=://)([^/:]*):.*@", r"\1:***@", str(value))
-    return re.sub(r"(?<=password=)[^&]*", "***", hidden)
-
-
-def _switch(raw: Any) -> bool:
-    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    value = known.get(str(raw).lower())
-    if value is None:
-        raise ValueError("must be true or false")
-    return value
 
 
 def _is_loopback(host: str) -> bool:

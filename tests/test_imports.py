@@ -52,6 +52,16 @@ OF_MESSAGES = tuple(
         "seal", "message_history", "message_tools", "message_edits", "message_encode",
     )
 )  # fmt: skip
+OF_RESPONSES = (
+    "adapters.seal", "adapters.store",
+    *(
+        f"adapters.response_{name}"
+        for name in (
+            "items", "tools", "answer", "stored", "object", "events", "output", "compaction",
+            "transcript", "guards",
+        )
+    ),
+)  # fmt: skip
 STORE = (
     "adapters.store", "adapters.store_types", "adapters.store_schema", "adapters.store_database",
     "adapters.store_ledger", "adapters.store_writer",
@@ -76,7 +86,7 @@ def _stem(name: str) -> Row:
         "tokenize": ("adapters.chat_completions", "adapters.completions")
     }
     extra |= {"chat_completions": ("adapters.chat_encode",)}
-    extra |= {"responses": ("adapters.store", "adapters.seal"), "messages": OF_MESSAGES}
+    extra |= {"responses": OF_RESPONSES, "messages": OF_MESSAGES}
     own = (f"generated.{name}", "generated.shared")
     return Row((*own, *FROM_ENGINE, *SHARED_ADAPTERS, *extra.get(name, ())), EVERY_DEVICE_LIBRARY)
 
@@ -90,7 +100,8 @@ _ADAPTER = Row((*FROM_ENGINE, "engine.config", *SHARED_ADAPTERS, "generated.shar
 TABLE: dict[str, Row] = {
     "engine": Row((), stdlib_only=True),
     "engine.config": Row(
-        ("engine.types", "engine.conversation", "engine.errors"), stdlib_only=True
+        ("engine.types", "engine.conversation", "engine.errors", "engine.option_values"),
+        stdlib_only=True,
     ),
     "engine.types": Row(("engine.conversation",), stdlib_only=True),
     "engine.messages": Row(("engine.types", "engine.events"), stdlib_only=True),
@@ -127,6 +138,8 @@ TABLE: dict[str, Row] = {
     **{name: Row((*STORE, "engine.errors"), _LIGHT_NEVER) for name in STORE},
     **{name: Row(_stem("messages").may, EVERY_DEVICE_LIBRARY)
        for name in OF_MESSAGES if name != "adapters.seal"},
+    **{name: Row(_stem("responses").may, EVERY_DEVICE_LIBRARY)
+       for name in OF_RESPONSES if name.startswith("adapters.response_")},
     "adapters.call": Row((*_ADAPTER.may, "adapters.seal", "adapters.store"), EVERY_DEVICE_LIBRARY),
     "adapters.tools": Row(("engine.conversation", "engine.errors"), _LIGHT_NEVER),
     "adapters.thinking": Row(("engine.conversation", "engine.errors"), _LIGHT_NEVER),
@@ -258,6 +271,11 @@ def test_a_module_imports_what_its_row_allows(module: str) -> None:
         ("adapters.chat_completions", "from adapters.message_history import read_history"),
         ("adapters.message_history", "from adapters.messages import decode"),
         ("adapters.message_encode", "from generated.chat_completions import ChatMessage"),
+        ("adapters.messages", "from adapters.response_items import ItemReader"),
+        ("adapters.response_items", "from adapters.responses import read"),
+        ("adapters.response_stored", "from adapters.store_ledger import load"),
+        ("adapters.response_events", "from generated.messages import MessageReply"),
+        ("adapters.response_answer", "import torch"),
         ("adapters.http", "from adapters import app"),
         ("adapters.generation", "from generated.completions import Completion"),
         ("adapters.app", "from engine.client import ProcessClient"),
@@ -282,6 +300,7 @@ def test_the_table_forbids(module: str, source: str) -> None:
         ("adapters.logprobs", "from engine.text.tokenizer import Tokenizer"),
         ("adapters.completions", "from adapters import sse\nfrom generated.completions import X"),
         ("adapters.new_shared", "import pydantic"),
+        ("adapters.response_stored", "from adapters.store import StoreFailed"),
         ("conformance.clients", "import openai\nfrom conformance import server"),
     ],
 )

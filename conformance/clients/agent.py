@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import httpx2
+
 from conformance.clients import claude_code
-from conformance.clients.claude_code import Run, Workplace
+from conformance.clients.claude_code import Run
 from conformance.clients.recorder import Exchange
 from conformance.clients.scenarios import SCENARIOS, UNEXPECTED, Reply
+from conformance.clients.workplace import Workplace
 from conformance.models import THINKER
 from conformance.server import Server
 
@@ -34,6 +38,26 @@ def scripted(folder: Path, replies: Sequence[Reply], *options: str) -> Iterator[
     model = THINKER.write(folder / "model")
     with Server("--scripted", str(script), "--model", str(model), *(options or _WIDE)) as server:
         yield server
+
+
+@contextmanager
+def full(server: Server) -> Iterator[None]:
+    """Both places of a server are taken by SLOW replies until it has refused a request."""
+    refused = server.metrics()["refused"]
+
+    def hold() -> None:
+        body = {"messages": [{"role": "user", "content": "Wait."}], "n": 2, "stream": True}
+        with (
+            httpx2.Client(base_url=server.url, timeout=120, trust_env=False) as client,
+            client.stream("POST", "/v1/chat/completions", json=body),
+        ):
+            server.until(lambda now: now["refused"] > refused, "a request is refused", 60)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    server.until(lambda now: now["active"] + now["pending"] == 2, "no place is free")
+    yield
+    holder.join()
 
 
 class Agent:

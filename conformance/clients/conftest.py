@@ -1,4 +1,4 @@
-"""The installed Claude Code, and the server that its scenarios share."""
+"""The installed clients, and the servers that their scenarios share."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance.clients import claude_code
+from conformance import profiles
+from conformance.clients import claude_code, codex
 from conformance.clients.agent import Agent, scripted
+from conformance.clients.codex_agent import CodexAgent
+from conformance.server import Server
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +32,34 @@ def agent(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
     with scripted(folder, made.replies()) as server:
         made.url = server.url
         yield made
+
+
+@pytest.fixture(scope="session")
+def codex_program() -> Path:
+    found = codex.find()
+    if found is None:
+        pytest.skip(
+            "Codex is not installed: nox -s clients installs it, "
+            f"{codex.VARIABLE} names one that is"
+        )
+    return found
+
+
+@pytest.fixture(scope="session")
+def codex_agent(
+    codex_program: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[CodexAgent]:
+    folder = tmp_path_factory.mktemp("codex")
+    made = CodexAgent(codex_program, folder)
+    with scripted(folder, made.replies()) as server:
+        made.url = server.url
+        yield made
+
+
+@pytest.fixture(scope="session")
+def real() -> Iterator[Server]:
+    """The embedded model, which takes the likeliest token whatever a client asks for."""
+    if not profiles.has_torch():
+        pytest.skip("torch is not installed")
+    with Server(*profiles.MODEL, "--sampling-ranges", "temperature=0:0") as server:
+        yield server

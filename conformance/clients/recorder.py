@@ -65,17 +65,27 @@ class Exchange:
 
     @property
     def prompt_tokens(self) -> int:
-        return self._usage["input_tokens"] + self.cached_tokens
+        return self._counts[0]
 
     @property
     def cached_tokens(self) -> int:
-        return self._usage["cache_read_input_tokens"]
+        return self._counts[1]
 
     @property
-    def _usage(self) -> dict[str, int]:
-        """The final counts, which are in the message_delta."""
-        (usage,) = (e["usage"] for e in self.events if e["type"] == "message_delta")
-        return cast(dict[str, int], usage)
+    def output_tokens(self) -> int:
+        return self._counts[2]
+
+    @property
+    def _counts(self) -> tuple[int, int, int]:
+        """Tokens of the prompt, those of them that were cached, and those of the answer."""
+        last = self.events[-1]
+        if "response" in last:
+            used = last["response"]["usage"]
+            cached = used["input_tokens_details"]["cached_tokens"]
+            return used["input_tokens"], cached, used["output_tokens"]
+        (used,) = (e["usage"] for e in self.events if e["type"] == "message_delta")
+        cached = used["cache_read_input_tokens"]
+        return used["input_tokens"] + cached, cached, used["output_tokens"]
 
     @property
     def text(self) -> str:
@@ -121,6 +131,10 @@ class Recorder:
         """All requests with their answers, in the order in which they were sent."""
         found = [one for sent, came in self._relay.tapes for one in _exchanges(sent, came)]
         return sorted(found, key=lambda exchange: exchange.at)
+
+    def summary(self) -> list[tuple[str, str, int]]:
+        """What was asked and how it was answered, for a failure's text."""
+        return [(one.method, one.target, one.status) for one in self.exchanges()]
 
 
 class _Relay(socketserver.ThreadingTCPServer):

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conformance.clients.claude_code import Workplace
+from conformance.clients.workplace import Workplace
 
 MODES = ("bare", "full")
 Reply = dict[str, Any]
 
-THOUGHT = "The user wants it done, and there are tools for it. " * 8
+THOUGHT = " ".join(["The user wants it done, and there are tools for it."] * 8)
 """Long enough to be seen in token counts, where a token is a byte."""
 DONE = "That is done."
 UNEXPECTED = "Nothing in the script answers this."
@@ -161,6 +161,7 @@ SCENARIOS = {
     "context": Scenario(words, modes=["full"], prompt="/context"),
 }
 
+SLOW: Reply = {"match": "^Wait", "text": "Waiting. " * 50, "delay_ms": 200}
 BIG_CALLS = 4
 
 

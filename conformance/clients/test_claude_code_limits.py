@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
-from conformance import profiles
 from conformance.clients import claude_code
-from conformance.clients.agent import scripted, turns
-from conformance.clients.claude_code import Run, Workplace
-from conformance.clients.scenarios import BIG_CALLS, DONE, overflow, reply
+from conformance.clients.agent import full, scripted, turns
+from conformance.clients.claude_code import Run
+from conformance.clients.scenarios import BIG_CALLS, DONE, SLOW, overflow, reply
+from conformance.clients.workplace import Workplace
 from conformance.server import Server
 
 WINDOW = 20_000
-SLOW = {"match": "^Wait", "text": "Waiting. " * 50, "delay_ms": 200}
 
 
 @pytest.fixture(scope="module")
@@ -62,34 +59,12 @@ def test_compaction(program: Path, small: Server, tmp_path: Path) -> None:
 
 def test_busy(program: Path, small: Server, tmp_path: Path) -> None:
     """With no place free it waits as long as it is told to, and comes again."""
-    refused = small.metrics()["refused"]
-
-    def hold() -> None:
-        body = {"messages": [{"role": "user", "content": "Wait."}], "n": 2, "stream": True}
-        with (
-            httpx2.Client(base_url=small.url, timeout=120, trust_env=False) as client,
-            client.stream("POST", "/v1/chat/completions", json=body),
-        ):
-            small.until(lambda now: now["refused"] > refused, "a request is refused", 60)
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    small.until(lambda now: now["active"] + now["pending"] == 2, "no place is free")
-    ran = run(program, small, tmp_path, "busy", "--bare")
-    holder.join()
+    with full(small):
+        ran = run(program, small, tmp_path, "busy", "--bare")
     first, *rest = ran.exchanges
     assert first.status == 529 and [one.status for one in rest] == [200]
     assert rest[0].at - first.at >= int(first.answer_headers["retry-after"])
     assert ran.status == 0 and ran.result["result"] == DONE
-
-
-@pytest.fixture(scope="module")
-def real(program: Path) -> Iterator[Server]:
-    """The embedded model."""
-    if not profiles.has_torch():
-        pytest.skip("torch is not installed")
-    with Server(*profiles.MODEL) as server:
-        yield server
 
 
 def test_embedded(program: Path, real: Server, tmp_path: Path) -> None:

@@ -10,14 +10,15 @@ from starlette.requests import Request
 from starlette.types import Message as Received
 
 from adapters.call import Call
+from adapters.response_compaction import Compacted, compact
 from engine.client import TokenEvent, TokenStream
 from engine.config import Config
-from engine.conversation import Message, Text
+from engine.conversation import Message, Reasoning, Text, ToolCall, ToolResult
 from engine.events import FinishCause
 from engine.messages import TokenRequest
 from engine.service import Service
 from tests.adapters.asgi import SEAL
-from tests.serving import PlayedClient, facts, service_over, tokenizer
+from tests.serving import PlayedClient, facts, ids, service_over, tokenizer
 
 TENANT = "tenant"
 WINDOW = 8192
@@ -69,3 +70,39 @@ def call_over(service: Service, tenant: str = TENANT, *, gone: bool = False) -> 
 
 def said(role: str, text: str) -> Message:
     return Message(cast("object", role), (Text(text),))  # type: ignore[arg-type]
+
+
+USER = said("user", "Move the parser to src/parse.py, and keep Python 3.11.")
+SESSION = (
+    said("system", "You are a careful engineer."),
+    USER,
+    Message(
+        "assistant",
+        (
+            Reasoning("secret thoughts"),
+            Text("I look first."),
+            ToolCall("c1", "shell", '{"cmd": "ls src"}'),
+        ),
+    ),
+    Message("tool", (ToolResult("c1", ("main.py", "util.py")),)),
+    said("assistant", "Moved. The tests remain."),
+    said("user", "Go on with the tests."),
+)
+NOTE = "Demands\n- parser in src/parse.py, Python 3.11\n\nNext step\n- write tests/test_parse.py"
+
+
+async def run(
+    *passes: Pass,
+    messages: Sequence[Message] = SESSION,
+    max_tokens: int | None = None,
+    instructions: str | None = None,
+    window: int = WINDOW,
+) -> tuple[Compacted, Passes]:
+    service, client = service_of(*passes, window=window)
+    made = await compact(call_over(service), messages, instructions, max_tokens)
+    assert service.held == 0 and not client.passes
+    return made, client
+
+
+def size(text: str) -> int:
+    return len(ids(text))

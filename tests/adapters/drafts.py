@@ -13,13 +13,13 @@ from openai.types import responses as sdk
 from pydantic import BaseModel, TypeAdapter
 
 from adapters.logprobs import TokenNames
-from adapters.response_events import ResponseDraft
+from adapters.response_events import ResponseDraft, response_events
 from adapters.response_object import ResponseHead, new_response_id
 from adapters.response_tools import Origin
 from engine.errors import GenerationFailed, RequestError
 from engine.events import FinishCause, SemanticEvent
 from generated.responses import ResponseEvent, ResponseObject
-from tests.adapters.played import Batch, called, finished, started, text, thought
+from tests.adapters.played import Batch, called, finished, played, started, text, thought
 from tests.serving import tokenizer
 
 NAMES = TokenNames(tokenizer(), as_ids=False)
@@ -173,6 +173,13 @@ def stream(draft: ResponseDraft, *batches: Batch) -> list[dict[str, Any]]:
         reader.take(event)
     assert reader.response == json.loads(draft.final)
     return found
+
+
+async def whole(draft: ResponseDraft, *batches: Batch) -> bytes:
+    """The response in one piece."""
+    async for _ in response_events(draft, played(*batches)):
+        pass
+    return draft.final
 
 
 def timeless(response: dict[str, Any]) -> dict[str, Any]:

@@ -75,7 +75,9 @@ def call_of(
 ) -> Call:
     """A call as the handlers get it, without an application around it."""
     request = Request({"type": "http", "request_id": "req_1", "headers": []}, _silence)
-    return Call(request, cast(Service, service or CountingService()), Config(), SEAL, tenant, body)
+    return Call(
+        request, cast(Service, service or CountingService()), Config(), SEAL, None, tenant, body
+    )
 
 
 async def _silence() -> Any:

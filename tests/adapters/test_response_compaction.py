@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Sequence
 from typing import Any, cast
@@ -10,63 +9,30 @@ from typing import Any, cast
 import pytest
 
 from adapters.call import ClientGone
-from adapters.response_compaction import (
-    INVALID,
-    VERSION,
-    Compacted,
-    compact,
-    note_message,
-    read_note,
-    replaced,
-)
-from adapters.seal import Seal
+from adapters.response_compaction import compact, note_message
 from engine.client import TokenEvent
-from engine.conversation import Conversation, Message, Reasoning, Text, ToolCall, ToolResult
-from engine.errors import EngineUnavailable, GenerationFailed, RequestError
+from engine.conversation import Conversation, Message, ToolResult
+from engine.errors import EngineUnavailable, GenerationFailed
 from engine.events import FinishCause, Usage
 from engine.generation import Generation
 from engine.types import GenerationRequest
-from generated.responses import CompactionItem
-from tests.adapters.asgi import SEAL
-from tests.adapters.compacting import TENANT, WINDOW, Pass, Passes, call_over, said, service_of
-from tests.serving import facts, ids, model_info, reply, serving
-
-MODEL = model_info(facts()).checkpoint
-USER = said("user", "Move the parser to src/parse.py, and keep Python 3.11.")
-SESSION = (
-    said("system", "You are a careful engineer."),
+from tests.adapters.compacting import (
+    NOTE,
+    SESSION,
+    TENANT,
     USER,
-    Message(
-        "assistant",
-        (
-            Reasoning("secret thoughts"),
-            Text("I look first."),
-            ToolCall("c1", "shell", '{"cmd": "ls src"}'),
-        ),
-    ),
-    Message("tool", (ToolResult("c1", ("main.py", "util.py")),)),
-    said("assistant", "Moved. The tests remain."),
-    said("user", "Go on with the tests."),
+    WINDOW,
+    Pass,
+    Passes,
+    call_over,
+    run,
+    said,
+    service_of,
+    size,
 )
-NOTE = "Demands\n- parser in src/parse.py, Python 3.11\n\nNext step\n- write tests/test_parse.py"
+from tests.serving import reply, serving
+
 LONG = "\n".join(f"- fact number {place} is worth {place * 37 % 101}" for place in range(60))
-
-
-async def run(
-    *passes: Pass,
-    messages: Sequence[Message] = SESSION,
-    max_tokens: int | None = None,
-    instructions: str | None = None,
-    window: int = WINDOW,
-) -> tuple[Compacted, Passes]:
-    service, client = service_of(*passes, window=window)
-    made = await compact(call_over(service), messages, instructions, max_tokens)
-    assert service.held == 0 and not client.passes
-    return made, client
-
-
-def size(text: str) -> int:
-    return len(ids(text))
 
 
 # Passes
@@ -326,105 +292,3 @@ async def test_a_broken_engine_is_no_empty_note() -> None:
     with pytest.raises(EngineUnavailable):
         await compact(call_over(service), SESSION, None, None)
     assert service.held == 0
-
-
-# Notes that come back
-
-
-def item_of(content: str) -> CompactionItem:
-    return CompactionItem(type="compaction", encrypted_content=content)
-
-
-def read(content: str, tenant: str = TENANT, model: str = MODEL, seal: Seal = SEAL) -> str:
-    return read_note(item_of(content), "input[3]", seal, tenant, model)
-
-
-def refused(content: str, **other: Any) -> RequestError:
-    with pytest.raises(RequestError) as caught:
-        read(content, **other)
-    assert (caught.value.code, caught.value.param) == (INVALID, "input[3].encrypted_content")
-    assert INVALID == "compaction_payload_invalid"
-    return caught.value
-
-
-async def test_the_item_brings_its_note_back() -> None:
-    made, _ = await run("Größe: 3 m² 🙂")
-    assert set(made.item) == {"id", "type", "encrypted_content"}
-    item = CompactionItem.model_validate(made.item, strict=True)
-    assert str(item.id).startswith("cmp_") and "Größe" not in item.encrypted_content
-    assert read(item.encrypted_content) == made.note == "Größe: 3 m² 🙂"
-    payload = json.loads(SEAL.unseal(item.encrypted_content, TENANT, MODEL) or "")
-    assert set(payload) == {"v", "model", "created_at", "mode", "note"}
-    assert (payload["v"], payload["model"], payload["mode"]) == (VERSION, MODEL, "model")
-
-
-async def test_a_note_is_for_its_server_tenant_and_model() -> None:
-    made, _ = await run(NOTE)
-    content = cast(str, made.item["encrypted_content"])
-    refused(content, tenant="other")
-    refused(content, model="other")
-    refused(content, seal=Seal(bytes(32)))
-    refused(content[:-2] + ("AA" if content[-2:] != "AA" else "BB"))
-    for foreign in ("", "gAAAAABo", content[5:], f"{content}x"):
-        refused(foreign)
-
-
-def sealed(payload: object) -> str:
-    text = payload if isinstance(payload, str) else json.dumps(payload)
-    return SEAL.seal(text, TENANT, MODEL)
-
-
-GOOD: dict[str, Any] = {
-    "v": VERSION, "model": MODEL, "created_at": 1, "mode": "model", "note": NOTE,
-}  # fmt: skip
-BAD = [
-    "thoughts that were sealed alike", "null", "[]", "[" * 100_000, {}, {**GOOD, "note": None},
-    {**GOOD, "model": "other"}, {**GOOD, "v": None}, {**GOOD, "v": "1"},
-]  # fmt: skip
-
-
-def test_what_was_sealed_for_another_purpose_is_refused() -> None:
-    assert read(sealed(GOOD)) == NOTE
-    for payload in BAD:
-        assert "this server made" in refused(sealed(payload)).message
-
-
-@pytest.mark.parametrize("version", [0, 2, 17])
-def test_another_version_is_named(version: int) -> None:
-    assert f"version {version};" in refused(sealed({**GOOD, "v": version})).message
-
-
-# What a note replaces
-
-
-def test_the_users_words_stay_and_the_rest_before_the_last_becomes_the_note() -> None:
-    system, first, calls, result, answer, last = SESSION
-    developer = said("developer", "Be brief.")
-    tail = (last, calls, result)
-    made = replaced((system, developer, first, calls, result, developer, answer, *tail), "N")
-    assert made == (system, developer, first, note_message("N"), *tail)
-
-
-def test_an_earlier_note_is_replaced_too() -> None:
-    system, first, *_, last = SESSION
-    old = note_message("old")
-    assert replaced((system, old, last), "new") == (system, note_message("new"), last)
-    made = replaced((system, first, old, said("assistant", "x"), last), "new")
-    assert made == (system, first, note_message("new"), last)
-
-
-def test_a_conversation_of_one_user_message_keeps_it() -> None:
-    assert replaced((USER,), "N") == (note_message("N"), USER)
-
-
-def test_without_a_user_there_is_a_turn_to_answer() -> None:
-    system, *_ = SESSION
-    answer = said("assistant", "x")
-    assert replaced((system, answer), "N") == (system, note_message("N"), said("user", ""))
-    assert replaced((), "N") == (note_message("N"), said("user", ""))
-
-
-def test_a_note_is_a_developer_message_that_says_what_it_is() -> None:
-    [part] = note_message("the note").parts
-    assert note_message("the note").role == "developer"
-    assert cast(Text, part).text.endswith("\n\nthe note") and len(cast(Text, part).text) > 30

@@ -10,7 +10,7 @@ from openai.lib.streaming.responses._responses import ResponseStreamState
 from openai.types import responses as sdk
 from pydantic import TypeAdapter
 
-from adapters.response_events import ResponseDraft, whole_response
+from adapters.response_events import ResponseDraft
 from adapters.response_object import response_id_of
 from engine.events import Channel, FinishCause, TokenRecord, TokenScore
 from tests.adapters.drafts import (
@@ -25,8 +25,9 @@ from tests.adapters.drafts import (
     types_of,
     valid_event,
     valid_object,
+    whole,
 )
-from tests.adapters.played import Batch, called, finished, played, started, text, thought
+from tests.adapters.played import Batch, called, finished, started, text, thought
 from tests.serving import ids
 
 CALLS = FinishCause.TOOL_CALLS
@@ -41,8 +42,7 @@ def without_place(event: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("turn", TURNS)
 async def test_every_turn_is_well_formed_and_the_same_in_one_piece(turn: str) -> None:
     streamed = stream(new_draft(encrypted=True), *TURNS[turn])[-1]["response"]
-    generation = played(*TURNS[turn])
-    body = await whole_response(new_draft(encrypted=True), generation)
+    body = await whole(new_draft(encrypted=True), *TURNS[turn])
     assert timeless(valid_object(body)) == timeless(streamed)
 
 

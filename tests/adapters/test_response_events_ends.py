@@ -7,7 +7,7 @@ import json
 import pytest
 
 from adapters.generation import guarded
-from adapters.response_events import response_events, whole_response
+from adapters.response_events import response_events
 from adapters.response_object import CUT
 from engine.choice import BROKEN
 from engine.errors import (
@@ -27,6 +27,7 @@ from tests.adapters.drafts import (
     types_of,
     valid_event,
     valid_object,
+    whole,
 )
 from tests.adapters.played import Batch, finished, played, started, text, thought
 
@@ -53,12 +54,12 @@ async def test_a_broken_generation_fails_a_stream_and_is_raised_from_a_buffered_
     assert last["response"]["error"]["code"] == code
     assert last["response"]["output"][0]["status"] == "incomplete"
     with pytest.raises((GenerationFailed, RequestError)):
-        await whole_response(new_draft(), played(*turn))
+        await whole(new_draft(), *turn)
 
 
 async def test_a_generation_without_an_end_has_failed() -> None:
     with pytest.raises(GenerationFailed):
-        await whole_response(new_draft(), played([started(), text("a")]))
+        await whole(new_draft(), [started(), text("a")])
 
 
 @pytest.mark.parametrize(

@@ -44,16 +44,18 @@ async def test_deletions_in_every_order(place: Place) -> None:
         for count, id in enumerate(order):
             assert await store.delete(tenant, id) is True
             assert await store.delete(tenant, id) is False
-            for other, previous in TREE.items():
-                there = other in order[count + 1 :]
-                known = stored(other, previous, tenant=tenant) if there else None
-                turns = [turn(part) for part in path(other, TREE)] if there else None
-                assert await store.load(tenant, other) == known
+            assert await store.load(tenant, id) is None
+            left = order[count + 1 :]
+            for other in TREE:
+                turns = [turn(part) for part in path(other, TREE)] if other in left else None
                 assert await store.turns(tenant, other) == turns
+            if left:
+                next = stored(left[0], TREE[left[0]], tenant=tenant)
+                assert await store.load(tenant, left[0]) == next
 
     orders = list(itertools.permutations(TREE))
-    if place.kind != "private":  # where nothing is synced
-        orders = random.Random(6).sample(orders, 30)
+    if place.kind != "private":  # where nothing is synced or sent
+        orders = random.Random(6).sample(orders, 15)
     async with place.opened() as store:
         for start in range(0, len(orders), 30):
             await asyncio.gather(*map(remove, orders[start : start + 30]))
@@ -95,7 +97,7 @@ async def test_an_unknown_response_cannot_be_continued(place: Place, previous: s
 
 
 async def test_a_long_conversation_grows_by_its_turns_and_goes_with_the_last(place: Place) -> None:
-    length = 300
+    length = 100
     async with place.opened() as store:
         sizes = []
         for number in range(length):
@@ -121,7 +123,7 @@ async def test_any_history_of_the_store_is_that_of_a_simple_model(place: Place) 
     tree: dict[str, str | None] = {}  # all that ever was, under names that are not used again
     alive: list[str] = []
     async with place.opened() as store:
-        for step in range(200):
+        for step in range(120):
             if alive and draw.random() < 0.4:
                 id = alive.pop(draw.randrange(len(alive)))
                 assert await store.delete("t", id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -81,6 +82,19 @@ def test_a_file_that_another_program_holds_is_named(
         other.execute("BEGIN EXCLUSIVE")
         message = refusal(file_place)
     assert "locked" in message and "another program" in message
+
+
+def test_a_file_that_another_server_is_just_making_is_waited_for(file_place: Place) -> None:
+    """SQLite itself would not wait here, whatever its timeout."""
+    file_place.folder.mkdir()
+    path = file_place.folder / FILE
+    with closing(sqlite3.connect(path, check_same_thread=False)) as other:
+        other.execute("CREATE TABLE made_before_the_mode_was_set (x)")
+        other.execute("BEGIN IMMEDIATE")
+        end = threading.Timer(0.3, other.commit)
+        end.start()
+        store_database.open_file(file_place.folder).dispose()
+        end.join()
 
 
 # no folder to keep it in

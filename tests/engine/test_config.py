@@ -293,3 +293,26 @@ def test_efforts_are_words_or_numbers(tmp_path: Path) -> None:
 def test_the_configuration_is_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         Config().port = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgresql://user:secret@host:5432/base", "postgresql://user:***@host:5432/base"),
+        ("postgresql://user:se:c/r@et@host/base", "postgresql://user:***@host/base"),
+        ("postgresql+psycopg://:secret@host/base", "postgresql+psycopg://:***@host/base"),
+        ("postgresql://host/b?password=secret&x=y", "postgresql://host/b?password=***&x=y"),
+        ("postgresql://user@host:5432/base", "postgresql://user@host:5432/base"),
+    ],
+)
+def test_passwords_in_urls_are_not_logged(text: str, shown: str) -> None:
+    config = resolve([], {"HELIOGRAPH_STORE": text})
+    assert config.store == text
+    assert config.lines() == [f"store = {shown} (HELIOGRAPH_STORE)"]
+
+
+def test_passwords_in_wrong_urls_are_not_told() -> None:
+    with pytest.raises(StartupError) as caught:
+        resolve(["--store", "mysql://user:secret@host/base"], {})
+    assert "secret" not in str(caught.value)
+    assert "'mysql://user:***@host/base' (--store)" in str(caught.value)
