@@ -94,6 +94,8 @@ def _reason(problem: Any) -> str:
         return f"must have at {'least' if few else 'most'} {count} items"
     if kind == "union_tag_invalid":
         tag, known = _shown(str(details["tag"])), str(details["expected_tags"])
+        if tag.startswith(("image", "input_image")):
+            return f"'{tag}' is not supported: the loaded model reads no images"
         shown = f"is not one of {known}" if len(known) <= _MOST_LISTED else "is not supported here"
         return f"'{tag}' {shown}"
     if kind == "literal_error":

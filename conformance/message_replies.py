@@ -16,7 +16,7 @@ _MESSAGE = {"id", "type", "role", "model", "content", "stop_reason", "stop_seque
 _NOTHING = {"stop_details", "container", "diagnostics", "input_transformations"}
 _USAGE = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _CUT = ("max_tokens", "model_context_window_exceeded")
-_STARTS = {
+_STARTS: dict[str, dict[str, Any]] = {
     "text": {"text": ""},
     "thinking": {"thinking": "", "signature": ""},
     "tool_use": {"input": {}},
@@ -167,11 +167,9 @@ def _end(reply: Reply, data: dict[str, Any]) -> None:
         if block.kind == "tool_use":
             cut = delta["stop_reason"] in _CUT and block is reply.blocks[-1]
             block.input = _input(block.raw, cut=cut)
-    start = reply.chunks[0]["message"]["usage"]
-    assert start["input_tokens"] == data["usage"]["input_tokens"] + (
-        data["usage"]["cache_read_input_tokens"]
-    ), f"the prompt of message_start is not that of the end: {start} {data['usage']}"
     _finish(reply, delta, data)
+    start = reply.chunks[0]["message"]["usage"]
+    assert start["input_tokens"] == reply.prompt_tokens, f"another prompt: {start} {reply.usage}"
 
 
 def _input(raw: str, *, cut: bool) -> Any:
