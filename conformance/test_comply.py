@@ -16,11 +16,9 @@ pytest.importorskip("llm_comply")
 from conformance.models import MODELS
 from conformance.server import Server
 
+CALL = '{"name": "get_weather", "arguments": {"location": "SF"}}'
 REPLIES: list[dict[str, Any]] = [
-    {
-        "match": "weather in San Francisco",
-        "text": '<tool_call>\n{"name": "get_weather", "arguments": {"location": "SF"}}\n</tool_call>',
-    },
+    {"match": "weather in San Francisco", "text": f"<tool_call>\n{CALL}\n</tool_call>"},
     {"match": "15 \\* 37", "text": "<think>\n15 * 37 is 555.\n</think>\n\n555"},
     {"match": "What is my name", "text": "Alice"},
     {"match": "Count from 1 to 5", "text": "1 2 3 4 5"},
@@ -64,8 +62,7 @@ def test_suite(options: tuple[str, ...], server: Server) -> None:
     problems = {
         name: result
         for name, result in results.items()
-        if name not in EXPECTED[options]
-        and (result["status"] != "passed" or _warnings(result))
+        if name not in EXPECTED[options] and (result["status"] != "passed" or _warnings(result))
     }
     assert not problems, json.dumps(problems, indent=1)
     for name in EXPECTED[options]:

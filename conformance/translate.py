@@ -79,7 +79,9 @@ def _with_tools(chat: dict[str, Any], body: dict[str, Any]) -> bool:
 
 
 def _tool(function: dict[str, Any]) -> dict[str, Any]:
-    tool: dict[str, Any] = {name: function[name] for name in ("name", "description", "strict") if name in function}
+    tool: dict[str, Any] = {
+        name: function[name] for name in ("name", "description", "strict") if name in function
+    }
     return {**tool, "input_schema": function.get("parameters") or {"type": "object"}}
 
 
