@@ -96,8 +96,9 @@ def test_displays(pool: profiles.Pool, family: str) -> None:
     ]
     options: tuple[dict[str, Any], ...] = ({}, {"tools": tools})
     for prompt, display, shown in itertools.product(TOOL_PROMPTS[family], DISPLAYS, options):
-        body = {"messages": [{"role": "user", "content": prompt}], "max_tokens": 90, **shown}
-        whole, _ = _both(server, {**body, **display})
+        messages = [{"role": "user", "content": prompt}]
+        body: dict[str, Any] = {"messages": messages, "max_tokens": 90, **shown, **display}
+        whole, _ = _both(server, body)
         omitted = display["thinking"].get("display") == "omitted"
         thoughts = [block for block in whole.blocks if block.kind == "thinking"]
         assert not omitted or not any(block.text for block in thoughts), body
