@@ -15,8 +15,9 @@ from conformance.reply import Block, Reply, anthropic_error_of
 _MESSAGE = {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"}
 _NOTHING = {"stop_details", "container", "diagnostics", "input_transformations"}
 _USAGE = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-_CUT = ("max_tokens", "model_context_window_exceeded")
-_STARTS = {
+_CUT = ("max_tokens", "model_context_window_exceeded", "stop_sequence")
+"""What can end a message within a call."""
+_STARTS: dict[str, dict[str, Any]] = {
     "text": {"text": ""},
     "thinking": {"thinking": "", "signature": ""},
     "tool_use": {"input": {}},
@@ -167,15 +168,13 @@ def _end(reply: Reply, data: dict[str, Any]) -> None:
         if block.kind == "tool_use":
             cut = delta["stop_reason"] in _CUT and block is reply.blocks[-1]
             block.input = _input(block.raw, cut=cut)
-    start = reply.chunks[0]["message"]["usage"]
-    assert start["input_tokens"] == data["usage"]["input_tokens"] + (
-        data["usage"]["cache_read_input_tokens"]
-    ), f"the prompt of message_start is not that of the end: {start} {data['usage']}"
     _finish(reply, delta, data)
+    start = reply.chunks[0]["message"]["usage"]
+    assert start["input_tokens"] == reply.prompt_tokens, f"another prompt: {start} {reply.usage}"
 
 
 def _input(raw: str, *, cut: bool) -> Any:
-    """The input of a call; of one that the limit cut, what the official SDK reads of it."""
+    """The input of a call; of one that was cut, what the official SDK reads of it."""
     if not raw:
         return {}
     return jiter.from_json(raw.encode(), partial_mode=True) if cut else sse.strict_json(raw)
@@ -235,7 +234,7 @@ def _finish(reply: Reply, end: dict[str, Any], around: dict[str, Any]) -> None:
     whole.reasoning = "".join(block.text for block in thoughts)
     whole.reasoning_deltas = [delta for block in thoughts for delta in block.deltas]
     for block in calls:
-        text = block.raw or json.dumps(block.input, ensure_ascii=False)
+        text = block.raw if reply.chunks else json.dumps(block.input, ensure_ascii=False)
         whole.calls.append(Call(block.id, "function", block.name, text, block.deltas))
     reply.choices = {0: whole}
 

@@ -55,7 +55,7 @@ def message_body(chat: dict[str, Any]) -> dict[str, Any] | None:
         if None in turns:
             return None
         body["messages"] = turns
-    return _with_tools(chat, body) and body | _thinking(chat)
+    return body | _thinking(chat) if _with_tools(chat, body) else None
 
 
 def _with_tools(chat: dict[str, Any], body: dict[str, Any]) -> bool:
@@ -66,20 +66,22 @@ def _with_tools(chat: dict[str, Any], body: dict[str, Any]) -> bool:
         body["tools"] = [_tool(tool["function"]) for tool in chat["tools"]]
     choice: Any = chat.get("tool_choice") or "auto"
     if isinstance(choice, str):
-        chosen = {"type": _CHOICES[choice]}
+        chosen: dict[str, Any] = {"type": _CHOICES[choice]}
     elif choice["type"] == "function":
         chosen = {"type": "tool", "name": choice["function"]["name"]}
     else:
         return False
     if chat.get("parallel_tool_calls") is False and chosen["type"] != "none":
-        chosen["disable_parallel_tool_use"] = True  # type: ignore[assignment]
+        chosen["disable_parallel_tool_use"] = True
     if chosen != {"type": "auto"}:
         body["tool_choice"] = chosen
     return True
 
 
 def _tool(function: dict[str, Any]) -> dict[str, Any]:
-    tool = {name: function[name] for name in ("name", "description", "strict") if name in function}
+    tool: dict[str, Any] = {
+        name: function[name] for name in ("name", "description", "strict") if name in function
+    }
     return {**tool, "input_schema": function.get("parameters") or {"type": "object"}}
 
 

@@ -1661,7 +1661,7 @@ class PromptFields(ControlFields):
     output_format: Annotated[
         JSONOutputFormat | None | MISSING,
         Field(
-            description='The older place of output_config.format; a request has at most one output constraint.',
+            description="The older place of output_config.format; a request has at most one output constraint (Anthropic's older betas).",
             json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING

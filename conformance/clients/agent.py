@@ -26,17 +26,18 @@ SHARE = 0.9
 """Of a prompt, the least that comes from the prefix cache when a turn went before."""
 
 # A full request is 50 KB and a token is a byte: wide steps make prompts of that size cheap.
-_WIDE = ("--max-context", "400000", "--kv-tokens", "2000000",
-         "--prefill-chunk", "16384", "--max-batch-tokens", "32768")  # fmt: skip
+_WIDE = ("--prefill-chunk", "16384", "--max-batch-tokens", "32768")
+_ROOMY = ("--max-context", "400000", "--kv-tokens", "2000000")
 
 
 @contextmanager
 def scripted(folder: Path, replies: Sequence[Reply], *options: str) -> Iterator[Server]:
-    """A server with these replies of a model that thinks."""
+    """A server with these replies of a model that thinks; without options, it has room for all."""
     script = folder / "script.json"
     script.write_text(json.dumps({"replies": [*replies, {"text": UNEXPECTED}]}))
     model = THINKER.write(folder / "model")
-    with Server("--scripted", str(script), "--model", str(model), *(options or _WIDE)) as server:
+    always = ("--scripted", str(script), "--model", str(model), *_WIDE)
+    with Server(*always, *(options or _ROOMY)) as server:
         yield server
 
 

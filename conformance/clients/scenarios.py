@@ -82,7 +82,7 @@ def parallel(work: Workplace) -> list[Reply]:
 def search(work: Workplace) -> list[Reply]:
     """Find two deferred tools, then call one."""
     return [
-        reply(opening(work), call("ToolSearch", query="select:CronCreate,CronList")),
+        reply(opening(work), call("ToolSearch", query="select:CronDelete,CronList")),
         reply(r'"name": ?"CronList"', call("CronList")),
         reply(r"^No scheduled jobs", DONE),
     ]

@@ -21,9 +21,11 @@ WINDOW = 20_000
 
 @pytest.fixture(scope="module")
 def small(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with a small window and two places."""
-    replies = [SLOW, reply("^busy: ", DONE), *overflow("much")]
-    narrow = ("--max-context", str(WINDOW), "--max-concurrency", "1", "--max-queue", "1")
+    """A server with a small window and two places, which pings soon."""
+    late = reply("^busy: ", DONE) | {"prefill_delay_ms": 1000}
+    replies = [SLOW, late, *overflow("much")]
+    narrow = ("--max-context", str(WINDOW), "--max-concurrency", "1", "--max-queue", "1",
+              "--heartbeat-seconds", "0.2")  # fmt: skip
     with scripted(tmp_path_factory.mktemp("small"), replies, *narrow) as server:
         yield server
 
@@ -31,9 +33,12 @@ def small(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 def run(
     program: Path, server: Server, folder: Path, mark: str, *options: str, **kwargs: Any
 ) -> Run:
+    """A run, none of whose requests does without a stream."""
     work = Workplace(folder / mark)
     work.make()
-    return claude_code.run(program, server.url, work, f"{mark}: go on.", *options, **kwargs)
+    ran = claude_code.run(program, server.url, work, f"{mark}: go on.", *options, **kwargs)
+    assert all(one.body["stream"] is True for one in ran.exchanges)
+    return ran
 
 
 def test_too_long(program: Path, small: Server, tmp_path: Path) -> None:
@@ -64,6 +69,7 @@ def test_busy(program: Path, small: Server, tmp_path: Path) -> None:
     first, *rest = ran.exchanges
     assert first.status == 529 and [one.status for one in rest] == [200]
     assert rest[0].at - first.at >= int(first.answer_headers["retry-after"])
+    assert "ping" in [event["type"] for event in rest[0].events]
     assert ran.status == 0 and ran.result["result"] == DONE
 
 

@@ -13,7 +13,7 @@ Body = dict[str, Any]
 _HINT = {"cache_control": {"type": "ephemeral"}}
 _PAGES, _PAGE = 64, 16
 _KEPT = 6 * _PAGE
-"""A hinted prefix has more tokens than this, and less than the half of the pool that may be kept."""
+"""A hinted prefix has more tokens than this, and less than half of the pool, which may be kept."""
 
 
 def kept_prefixes(_: Pool, start: Callable[..., Server]) -> None:

@@ -158,9 +158,7 @@ def _bound_to_tenant(start: Callable[..., Server]) -> None:
     assert "deep" not in _replayed(server, sealed, lab)
 
 
-def _thought(
-    server: Server, display: str, headers: dict[str, str] | None = None
-) -> dict[str, Any]:
+def _thought(server: Server, display: str, headers: dict[str, str] | None = None) -> dict[str, Any]:
     """The thinking block of an answer, which is the same whole and streamed."""
     thinking = {**ADAPTIVE, "display": display}
     found = []

@@ -158,29 +158,30 @@ def bounds(pool: Pool, _: Callable[..., Server]) -> None:
 def _bounds_of_messages(client: httpx2.Client) -> None:
     turn, block = {"role": "user", "content": ""}, {"type": "text", "text": ""}
     result = {"type": "tool_result", "tool_use_id": "x", "content": [block]}
-    tool = {"input_schema": {"type": "object"}}
-    tools = [{"name": f"f{number}", **tool} for number in range(1025)]
+    tools = [{"name": f"f{number}", "input_schema": {"type": "object"}} for number in range(1025)]
     edit = {"type": "clear_thinking_20251015", "keep": "all"}
-    for name, most, above in (
+
+    def said(*blocks: object) -> list[dict[str, Any]]:
+        return [{"role": "user", "content": list(blocks)}]
+
+    bounds: tuple[tuple[str, Any, Any], ...] = (
         ("messages", [turn] * 16_384, [turn] * 16_385),
-        ("messages", [{**turn, "content": [block] * 16_384}], [{**turn, "content": [block] * 16_385}]),
-        ("messages", [{**turn, "content": [result]}],
-         [{**turn, "content": [{**result, "content": [block] * 16_385}]}]),
+        ("messages", said(*[block] * 16_384), said(*[block] * 16_385)),
+        ("messages", said(result), said({**result, "content": [block] * 16_385})),
         ("system", [block] * 16_384, [block] * 16_385),
         ("tools", tools[:1024], tools),
         ("context_management", {"edits": [edit] * 16}, {"edits": [edit] * 17}),
         ("stop_sequences", ["x"] * 4, ["x"] * 5),
         ("stop_sequences", ["x" * 4096], ["x" * 4097]),
-    ):  # fmt: skip
-        for route in ("messages", "count"):
-            if name == "stop_sequences" and route == "count":
-                continue  # it is none of a count's fields
-            body = {"messages": [turn], "max_tokens": 1, name: most}
-            reply = send(client, route, body)
-            full = reply.error and reply.error["message"].startswith("prompt is too long")
-            assert reply.status == 200 or (full and route == "messages"), reply.error
+    )
+    for name, most, above in bounds:
+        body = {"messages": [turn], "max_tokens": 1}
+        reply = send(client, "messages", {**body, name: most})
+        full = reply.error and reply.error["message"].startswith("prompt is too long")
+        assert reply.status == 200 or full, f"{name}: {reply.error}"
+        for route in ("messages", "count") if name != "stop_sequences" else ("messages",):
             reply = send(client, route, {**body, name: above})
-            assert reply.status == 400 and reply.error, f"{name}: {reply.status}"
+            assert reply.status == 400 and reply.error, f"{route} {name}: {reply.status}"
             assert name in reply.error["message"], reply.error
 
 

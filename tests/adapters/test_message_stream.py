@@ -119,6 +119,10 @@ TURNS: dict[str, tuple[list[Batch], list[str]]] = {
         [[started(), text("a")], called("f", '{"a":"b', whole=False), [finished(LIMIT)]],
         ["0 text", "0 text a", "0 end", "1 tool_use", '1 partial_json {"a":"b', "1 end"],
     ),
+    "a call without an end before another": (
+        [[started()], called("f", '{"a":', whole=False), called("g", call=1), [finished(CALLS)]],
+        ["0 tool_use", '0 partial_json {"a":', "0 end", "1 tool_use", "1 end"],
+    ),
     "a call cut before its arguments": (
         [[started()], called("f", whole=False), [finished(FinishCause.CONTEXT_FULL)]],
         ["0 tool_use", "0 end"],
