@@ -1,4 +1,4 @@
-"""Patches as Codex's apply_patch takes them: how a model is made to write one, and what judges it."""
+"""Patches as Codex's apply_patch takes them: how a model is made to write them, and a judge."""
 
 from __future__ import annotations
 
@@ -35,6 +35,34 @@ _EXAMPLE = """*** Begin Patch
 +x = 2
 *** End Patch
 """
+_EDITS = """*** Begin Patch
+*** Add File: a b
++one
++
+*** Delete File: c
+*** Update File: d
+*** Move to: e
+@@ def f():
+ same
+
+-old
++new
+*** End of File
+*** End Patch"""
+SAMPLES = {
+    _EXAMPLE: True,
+    _EDITS.replace("\n\n", "\n \n"): True,
+    _EXAMPLE.replace("@@\n", ""): True,
+    "*** Begin Patch\n*** Update File: a\n*** End Patch\n": True,
+    _EDITS: False,  # an empty line has no sign
+    f"{_EXAMPLE}\n": False,
+    _EXAMPLE.replace("@@", "@"): False,
+    _EXAMPLE.replace("Update", "Delete"): False,
+    "*** Begin Patch\n*** Add File: a\n*** End Patch\n": False,
+    "*** Begin Patch\n*** End Patch\n": False,
+    _EXAMPLE.removesuffix("*** End Patch\n"): False,
+}
+"""Texts, and whether they are patches."""
 _TASKS = (
     "Delete the file {}.",
     "Add a file {} with one line.",

@@ -22,6 +22,12 @@ TOGETHER = 16
 PATIENCE = 600  # seconds for a reply: sixteen share the machine with whatever else runs
 
 
+def test_judge() -> None:
+    """The judge tells patches from what only looks like them."""
+    judge = patches.Judge(patches.GRAMMAR)
+    assert {text: judge.accepts(text) for text in patches.SAMPLES} == patches.SAMPLES
+
+
 @pytest.mark.bars
 def test_a_hundred(embedded: Server) -> None:
     """100 patches, 200 tokens each at most."""

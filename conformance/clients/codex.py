@@ -13,26 +13,31 @@ from conformance.clients.recorder import Exchange, Recorder
 from conformance.clients.workplace import Workplace
 
 VARIABLE = "HELIOGRAPH_CODEX"
-Metadata = Literal["catalogue", "fallback", "oss"]
-"""Where Codex learns of the model: from the server's list, from nowhere, or by a provider of its
-own, which asks in that provider's way."""
+Metadata = Literal["catalogue", "fallback", "oss", "builtin"]
+"""Where Codex learns of the model: from the server's list, from nowhere, in the way of a provider
+that it knows, or from its own list, as if the server were OpenAI's."""
 
-_CONFIG = """model_provider = "heliograph"
-
+_PROVIDER = """model_provider = "heliograph"
 [model_providers.heliograph]
 name = "Heliograph"
 base_url = "{url}/v1"
-{catalogue}
-[analytics]
-enabled = false
-
-[features]
-plugins = false
 """
 # The list is asked for with a key only, whatever it is.
 _CATALOGUE = """model_catalog_url = "{url}/v1/models"
 experimental_bearer_token = "any"
 """
+_CONFIGS: dict[Metadata, str] = {
+    "catalogue": _PROVIDER + _CATALOGUE,
+    "fallback": _PROVIDER,
+    "oss": "",
+    "builtin": 'openai_base_url = "{url}/v1"\n',
+}
+_QUIET = """[analytics]
+enabled = false
+[features]
+plugins = false
+"""
+"""Nobody else is asked for anything."""
 
 
 def find() -> Path | None:
@@ -71,12 +76,12 @@ def run(
     with Recorder(server_url) as recorder:
         home = work.home / ".codex"
         home.mkdir(exist_ok=True)
-        environment = work.environment() | {"CODEX_HOME": str(home)}
-        if metadata == "oss":
-            environment["CODEX_OSS_BASE_URL"] = f"{recorder.url}/v1"
-        catalogue = _CATALOGUE.format(url=recorder.url) if metadata == "catalogue" else ""
-        config = _CONFIG.format(url=recorder.url, catalogue=catalogue)
-        (home / "config.toml").write_text(config)
+        (home / "config.toml").write_text(_CONFIGS[metadata].format(url=recorder.url) + _QUIET)
+        environment = work.environment() | {
+            "CODEX_HOME": str(home),
+            "CODEX_API_KEY": "any",
+            "CODEX_OSS_BASE_URL": f"{recorder.url}/v1",
+        }
         ended = programs.run_to_end(
             [*command, *arguments], work.folder, environment, recorder, seconds
         )

@@ -16,11 +16,13 @@ from conformance.clients.scenarios import UNEXPECTED, Reply
 from conformance.clients.workplace import Workplace
 
 RESPONSES = "/v1/responses"
+UPGRADE = f"GET {RESPONSES}"
 LOOKUPS = {
     "fallback": [],
     "catalogue": ["GET /v1/models"],
     "ollama": ["GET /v1/models", "GET /api/version", "GET /api/tags"],
     "lmstudio": ["GET /v1/models", f"POST {RESPONSES}"],
+    "builtin": [UPGRADE],
 }
 """What Codex asks before its first turn, by what it knows of the model; each once or twice."""
 
@@ -73,7 +75,7 @@ def turns(run: Run, count: int, lookups: str = "catalogue") -> list[Exchange]:
     assert run.status == 0, f"{run.events}\n{run.errors}"
     assert run.events[-1]["type"] == "turn.completed", run.events
     said = [(f"{one.method} {one.path}", one.status) for one in run.exchanges]
-    assert all(status == 200 for _, status in said), said
+    assert all(status == (426 if name == UPGRADE else 200) for name, status in said), said
     looked, asked = run.exchanges[:-count], run.exchanges[-count:]
     assert list(dict.fromkeys(name for name, _ in said[:-count])) == LOOKUPS[lookups], said
     assert not any(one.body and one.body.get("stream") for one in looked), said

@@ -18,8 +18,8 @@ from conformance.clients.workplace import Workplace
 
 MODEL = "model"
 """The name of the scripted model, which is that of its folder."""
-LITE = "gpt-6.2-sol"
-"""A model of Codex's own catalogue whose tools are in an item of the input, not in `tools`."""
+BUILTIN, LITE = "gpt-5.5", "gpt-6.2-sol"
+"""Models of Codex's own list; the tools of the second are in an item of the input."""
 PATCH = """*** Begin Patch
 *** Update File: hello.py
 @@ def greeting():
@@ -29,10 +29,10 @@ PATCH = """*** Begin Patch
 """
 UNITTEST = f"{sys.executable} -m unittest -v"
 SUMMARY = "There is a greeting, and much was printed."
+NOTE = "The user wants it done, and long words were printed."
 AGAIN = "and once more."
 BIG = 12_000
-COMPACT_AT = 20_000
-"""More than the first prompt of the catalogue's model has, less than that with a BIG result."""
+"""Tokens of a result after which a conversation is to be summed up."""
 
 
 def opening(work: Workplace) -> str:
@@ -49,7 +49,10 @@ def fix(work: Workplace) -> list[Reply]:
     return [
         reply(opening(work), "Let me see.", call("exec_command", cmd="cat hello.py")),
         reply(rf"Says hello: {work.mark}\.", call("apply_patch", input=PATCH)),
-        reply(r"Success\. Updated the following files:\nM hello\.py", call("exec_command", cmd=UNITTEST)),
+        reply(
+            r"Success\. Updated the following files:\nM hello\.py",
+            call("exec_command", cmd=UNITTEST),
+        ),
         reply(tested(work), DONE),
     ]
 
@@ -75,11 +78,10 @@ def mcp(work: Workplace) -> list[Reply]:
 
 def search(work: Workplace) -> list[Reply]:
     """Find the tool of an MCP server, then call it."""
-    first, *rest = mcp(work)
     return [
         reply(opening(work), call("tool_search", query="echo a text", limit=2)),
         reply(rf"Says a text again: {work.mark}\.", call("mcp__stub__echo", text=work.mark)),
-        *rest,
+        reply(rf"echo: {work.mark}", DONE),
     ]
 
 
@@ -95,8 +97,15 @@ def compaction(work: Workplace) -> list[Reply]:
         reply(opening(work), call("exec_command", cmd=big, max_output_tokens=BIG)),
         reply(f"{work.mark} {work.mark} ", call("exec_command", cmd=f"echo two-{work.mark}")),
         reply("^You are performing a CONTEXT CHECKPOINT COMPACTION", SUMMARY),
-        reply(SUMMARY, DONE),
+        reply(rf"^Another language model[\s\S]*{SUMMARY}", DONE),
     ]
+
+
+def remote(work: Workplace) -> list[Reply]:
+    """The same where the server makes the summary, which is sealed."""
+    big, then, _, _ = compaction(work)
+    record = rf"^The record of the session:[\s\S]*{work.mark}"
+    return [{"match": record, "text": NOTE}, big, then, reply(NOTE, DONE)]
 
 
 def resume(work: Workplace) -> list[Reply]:
@@ -136,8 +145,14 @@ def with_schema(work: Workplace) -> list[str]:
     return ["--output-schema", str(file)]
 
 
-def with_limit(work: Workplace) -> list[str]:
-    return ["-c", f"model_auto_compact_token_limit={COMPACT_AT}"]
+def limited(tokens: int) -> Callable[[Workplace], list[str]]:
+    """Where a conversation is to be summed up: behind a BIG result, not before."""
+    return lambda work: ["-c", f"model_auto_compact_token_limit={tokens}"]
+
+
+def through(provider: str) -> Callable[[Workplace], list[str]]:
+    """A provider that Codex knows."""
+    return lambda work: ["--oss", "--local-provider", provider]
 
 
 def nothing(work: Workplace) -> list[str]:
@@ -165,9 +180,10 @@ SCENARIOS = {
     "mcp": Scenario(mcp, "fallback", "any", with_mcp),
     "search": Scenario(search, options=with_mcp),
     "schema": Scenario(schema, options=with_schema),
-    "compaction": Scenario(compaction, options=with_limit),
+    "compaction": Scenario(compaction, options=limited(20_000)),
+    "remote": Scenario(remote, "builtin", BUILTIN, limited(42_000)),
     "resume": Scenario(resume, then=AGAIN),
-    "ollama": Scenario(command, "oss", options=lambda work: ["--oss", "--local-provider", "ollama"]),
-    "lmstudio": Scenario(command, "oss", options=lambda work: ["--oss", "--local-provider", "lmstudio"]),
+    "ollama": Scenario(command, "oss", options=through("ollama")),
+    "lmstudio": Scenario(command, "oss", options=through("lmstudio")),
     "lite": Scenario(lite, "fallback", LITE),
 }

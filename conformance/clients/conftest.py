@@ -58,8 +58,8 @@ def codex_agent(
 
 @pytest.fixture(scope="session")
 def real() -> Iterator[Server]:
-    """The embedded model, which takes the likeliest token whatever a client asks for."""
+    """The embedded model."""
     if not profiles.has_torch():
         pytest.skip("torch is not installed")
-    with Server(*profiles.MODEL, "--sampling-ranges", "temperature=0:0") as server:
+    with Server(*profiles.MODEL) as server:
         yield server

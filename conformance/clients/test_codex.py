@@ -19,7 +19,7 @@ from conformance.clients.codex_agent import (
     tool,
     turns,
 )
-from conformance.clients.codex_scenarios import LITE, MODEL, SCENARIOS, SUMMARY
+from conformance.clients.codex_scenarios import BIG, LITE, MODEL, SCENARIOS, SUMMARY
 from conformance.clients.scenarios import DONE, THOUGHT
 from conformance.clients.unlisted import unlisted
 
@@ -129,12 +129,26 @@ def test_compaction(codex_agent: CodexAgent) -> None:
     """A conversation that has grown too long is summed up, and goes on behind the summary."""
     run = codex_agent.ran("compaction")
     first, second, third, fourth = turns(run, 4)
-    assert second.prompt_tokens > first.prompt_tokens + 10_000
+    assert second.prompt_tokens > first.prompt_tokens + BIG
     assert third.body["tools"] == [] and results(third) == []
     assert fourth.headers["x-codex-window-id"].endswith(":1")
     assert SUMMARY in fourth.body["input"][-1]["content"][0]["text"]
     check_reuse([first, second])
     assert fourth.cached_tokens > first.prompt_tokens - 2 * PAGE
+    assert run.said == DONE
+
+
+def test_remote_compaction(codex_agent: CodexAgent) -> None:
+    """As OpenAI's own server: a WebSocket is refused at once, and the server makes the summary."""
+    run = codex_agent.ran("remote")
+    upgrade = run.exchanges[0].headers["upgrade"]
+    first, second, third, fourth = turns(run, 4, "builtin")
+    assert upgrade == "websocket" and len(run.exchanges) == 5
+    assert third.body["input"][-1] == {"type": "compaction_trigger"}
+    (summary,) = items(third)
+    assert summary["type"] == "compaction" and fourth.body["input"][-1] == summary
+    assert first.prompt_tokens < fourth.prompt_tokens < second.prompt_tokens - BIG
+    check_reuse([first, second])
     assert run.said == DONE
 
 

@@ -42,7 +42,7 @@ def test_too_long(codex_program: Path, small: Server, tmp_path: Path) -> None:
     assert only.status == 400
     assert json.loads(only.answer)["error"]["code"] == "context_length_exceeded"
     assert ran.status == 1 and ran.events[-1]["type"] == "turn.failed"
-    print(ran.events[-1])
+    assert "context window" in ran.events[-1]["error"]["message"]
 
 
 def test_busy(codex_program: Path, small: Server, tmp_path: Path) -> None:
@@ -50,7 +50,6 @@ def test_busy(codex_program: Path, small: Server, tmp_path: Path) -> None:
     with full(small):
         ran = run(codex_program, small, tmp_path, "busy")
     first, *rest = ran.exchanges
-    print([(one.status, one.at) for one in ran.exchanges], first.answer_headers.items(), first.answer)
     assert first.status == 429 and [one.status for one in rest] == [200]
     assert rest[0].at - first.at >= int(first.answer_headers["retry-after"])
     assert ran.status == 0 and ran.said == DONE

@@ -232,6 +232,7 @@ def test_an_id_alone_is_a_reference() -> None:
 
 
 IDS = "resp_" + "0" * 32
+FORM = {"format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}}}
 SENT: list[dict[str, Any]] = [
     USER,
     {"role": "assistant", "content": "a"},
@@ -247,7 +248,7 @@ SENT: list[dict[str, Any]] = [
     {"type": "tool_search_output", "call_id": "s", "tools": []},
     {"type": "additional_tools", "role": "developer", "tools": []},
     compaction("n"),
-    {"type": "configuration_update", "reasoning": {"effort": "low"}},
+    {"type": "configuration_update", "reasoning": {"effort": "low"}, "text": FORM},
     {"type": "web_search_call", "status": "completed", "action": {"type": "search", "query": "x"}},
 ]
 """Items with no more than the spec wants."""
@@ -259,8 +260,7 @@ def test_a_list_has_what_typed_readers_want_and_is_read_back_as_it_was_sent(item
     [written] = written_items(sent, IDS)
     shown = json.loads(json.dumps(written))
     validate_type(type_=cast(Any, ResponseItem), value=shown)
-    own_id = item.get("id")
-    assert shown["id"] == own_id or response_id_of(shown["id"]) == IDS
+    assert shown["id"] == item.get("id") or response_id_of(shown["id"]) == IDS
     [stored] = parse_items(json.dumps([shown]).encode())
     assert reader().read([], [stored], None) == reader().read([], sent, None)
 
@@ -272,6 +272,16 @@ def test_items_keep_their_ids_and_what_hosted_tools_did() -> None:
     assert hosted.items() >= SENT[-1].items()
     assert one["id"] != other["id"]
     assert one["content"] == [input_text("hi")] and one["status"] == "completed"
+
+
+def test_ids_tell_the_kind() -> None:
+    sent: Any = validated(*SENT, {**SENT[-3], "id": None}).input
+    assert {item["type"]: item["id"].partition("_")[0] for item in written_items(sent, IDS)} == {
+        "message": "msg", "function_call": "fc", "function_call_output": "fco",
+        "custom_tool_call": "ctc", "custom_tool_call_output": "ctco", "reasoning": "rs",
+        "tool_search_call": "tsc", "tool_search_output": "tso", "additional_tools": "at",
+        "compaction": "cmp", "configuration_update": "item", "web_search_call": "item",
+    }  # fmt: skip
 
 
 def test_what_is_nested_too_deeply_to_be_written_is_refused() -> None:
