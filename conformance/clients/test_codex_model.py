@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,9 @@ def test_grammar(codex_agent: CodexAgent, real: Server) -> None:
     first = turns(codex_agent.ran("fix"), 4)[0]
     grammar = tool(first, "apply_patch")["format"]["definition"]
     judges = [patches.Judge(grammar), patches.Judge(patches.GRAMMAR)]
-    made = [_patch(real, patches.request(grammar, number, 96)) for number in range(4)]
+    asked = [patches.request(grammar, number, 64) for number in range(4)]
+    with ThreadPoolExecutor(len(asked)) as threads:
+        made = list(threads.map(lambda body: _patch(real, body), asked))
     complete = [patch for patch in made if patch is not None]
     assert len(complete) >= 2
     for text, good in (*((patch, True) for patch in complete), *patches.SAMPLES.items()):

@@ -274,6 +274,16 @@ def test_items_keep_their_ids_and_what_hosted_tools_did() -> None:
     assert one["content"] == [input_text("hi")] and one["status"] == "completed"
 
 
+def test_text_of_the_model_has_lists_beside_it() -> None:
+    lists: dict[str, Any] = {"annotations": [], "logprobs": []}
+    answer = {"role": "assistant", "content": "a"}
+    bare = {**answer, "content": [{"type": "output_text", "text": "a", "annotations": None}]}
+    for sent in (answer, bare):
+        own: Any = validated(sent).input
+        [item] = written_items(own, IDS)
+        assert item["content"] == [{"type": "output_text", "text": "a", **lists}]
+
+
 def test_ids_tell_the_kind() -> None:
     sent: Any = validated(*SENT, {**SENT[-3], "id": None}).input
     assert {item["type"]: item["id"].partition("_")[0] for item in written_items(sent, IDS)} == {

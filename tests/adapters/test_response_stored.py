@@ -88,7 +88,7 @@ async def test_signs_of_life_are_replayed_too(tmp_path: Path) -> None:
     async with app_of(PlayedService(slow), tmp_path, heartbeat_seconds=0.05) as app:
         made = await post(app, stream=True)
         events = events_of(made)
-        assert [event["type"] for event in events].count("response.in_progress") > 2
+        assert [event["type"] for event in events].count("response.in_progress") > 1
         again = await get(app, f"{events[-1]['response']['id']}?stream=true")
     assert again.parts == made.parts
 
