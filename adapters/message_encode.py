@@ -132,13 +132,22 @@ def _input(block: CallBlock) -> bytes:
 
 
 def _is_object(text: str) -> bool:
+    """Whether a text is a JSON object as every reader takes it: no name comes twice in it."""
+
     def refuse(word: str) -> None:
         raise ValueError(f"{word} is not JSON")
 
+    def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ValueError("a name comes twice")
+        return found
+
     try:
-        return isinstance(json.loads(text, parse_constant=refuse), dict)
+        found = json.loads(text, parse_constant=refuse, object_pairs_hook=unique)
     except (ValueError, RecursionError):
         return False
+    return isinstance(found, dict)
 
 
 class MessageStream:
