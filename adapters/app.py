@@ -5,21 +5,22 @@ from __future__ import annotations
 import importlib
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from pydantic import BaseModel
 from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adapters import body as bodies
 from adapters.auth import Keys
 from adapters.call import Call, ClientGone
-from adapters.envelope import RESPONSES, HttpError, openai_response
+from adapters.envelope import RESPONSES, HttpError, speaks_anthropic
+from adapters.seal import Seal
 from adapters.validation import validate
 from engine.config import Config
 from engine.errors import EngineUnavailable
@@ -41,7 +42,12 @@ Handler = Callable[[Call], Awaitable[Response]]
 
 
 def build_app(
-    service: Service, config: Config, keys: Keys, *, on_start: Callable[[], None] = lambda: None
+    service: Service,
+    config: Config,
+    keys: Keys,
+    seal: Seal,
+    *,
+    on_start: Callable[[], None] = lambda: None,
 ) -> ASGIApp:
     """Register the generated routes. `on_start` runs on the event loop before the first request."""
 
@@ -55,17 +61,20 @@ def build_app(
     app = FastAPI(
         openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan
     )
+    envelopes: dict[object, str] = {}
     for route in ROUTES:
         handler: Handler = getattr(
             importlib.import_module(f"adapters.{route.stem}"), route.operation
         )
-        app.add_route(route.path, _endpoint(route, handler, service, config, keys), [route.method])
-    app.add_exception_handler(HTTPException, _on_http_exception)
+        endpoint = _endpoint(route, handler, service, config, keys, seal)
+        app.add_route(route.path, endpoint, [route.method])
+        envelopes[endpoint] = route.envelope
+    app.add_exception_handler(HTTPException, _on_http_exception(envelopes))
     return RequestIds(app)
 
 
 def _endpoint(
-    route: Route, handler: Handler, service: Service, config: Config, keys: Keys
+    route: Route, handler: Handler, service: Service, config: Config, keys: Keys, seal: Seal
 ) -> Callable[[Request], Awaitable[Response]]:
     """Authenticate, read, validate, handle; any failure becomes the protocol's envelope."""
     answer = RESPONSES[route.envelope]
@@ -76,11 +85,11 @@ def _endpoint(
             if route.request is not None and service.draining:
                 raise EngineUnavailable("the server is stopping")
             body = await _read(route, request, service, config) if route.request else None
-            return await handler(Call(request, service, config, tenant, body))
+            return await handler(Call(request, service, config, seal, tenant, body))
         except ClientGone:
             return Response(status_code=499)
         except Exception as error:
-            response = answer(error)
+            response = answer(error, request)
             if response.status_code == 500:
                 log.exception("%s failed", route.operation)
             return response
@@ -107,19 +116,36 @@ _INLINE_BYTES = 16 * 1024
 """Bodies up to here are parsed on the event loop: about 0.1 ms, less than a thread's round trip."""
 
 
-async def _on_http_exception(request: Request, error: Exception) -> Response:
-    """No such route, or not with this method."""
-    assert isinstance(error, HTTPException)
-    path, method = request.url.path, request.method
-    message = f"there is no route {path}"
-    if error.status_code == 405:
-        message = f"{path} does not take {method}"
-    code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code)
-    return openai_response(HttpError(error.status_code, message, code=code, headers=error.headers))
+def _on_http_exception(
+    envelopes: Mapping[object, str],
+) -> Callable[[Request, Exception], Awaitable[Response]]:
+    """No such route, or not with this method; `envelopes` are those of the routes' endpoints."""
+
+    async def answer(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        path, method = request.url.path, request.method
+        message = f"there is no route {path}"
+        if error.status_code == 405:
+            message = f"{path} does not take {method}"
+        code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code)
+        known = HttpError(error.status_code, message, code=code, headers=error.headers)
+        elsewhere = "anthropic" if _below_messages(request) else "by_version"
+        envelope = envelopes.get(request.scope.get("endpoint"), elsewhere)
+        return RESPONSES[envelope](known, request)
+
+    return answer
+
+
+def _below_messages(client: HTTPConnection) -> bool:
+    """Whether the path is one that only Anthropic's clients know."""
+    return f"{client.scope['path']}/".startswith("/v1/messages/")
 
 
 class RequestIds:
-    """Gives every request an id, and every reply the header that names it."""
+    """Gives every request an id, `scope["request_id"]`, and every reply the header that names it.
+
+    Anthropic's clients look for it in a header of another name, and get both.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -128,11 +154,15 @@ class RequestIds:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = f"req_{secrets.token_hex(12)}".encode()
+        request_id = f"req_{secrets.token_hex(12)}"
+        client = HTTPConnection(scope)
+        named = [(b"x-request-id", request_id.encode())]
+        if _below_messages(client) or speaks_anthropic(client):
+            named.append((b"request-id", request_id.encode()))
 
         async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], (b"x-request-id", request_id)]
+                message["headers"] = [*message["headers"], *named]
             await send(message)
 
-        await self._app(scope, receive, send_with_id)
+        await self._app({**scope, "request_id": request_id}, receive, send_with_id)

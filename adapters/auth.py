@@ -54,7 +54,7 @@ class Keys:
                 if hmac.compare_digest(key, candidate.encode("latin-1", "replace")):
                     found = name
         if found is None:
-            message = "a valid API key is needed: Authorization: Bearer KEY"
+            message = "a valid API key is needed: Authorization: Bearer KEY or x-api-key: KEY"
             headers = {"WWW-Authenticate": "Bearer"}
             raise HttpError(401, message, code="invalid_api_key", headers=headers)
         return found

@@ -10,6 +10,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 from starlette.requests import Request
 
+from adapters.seal import Seal
 from engine.config import Config
 from engine.service import Service
 
@@ -27,6 +28,7 @@ class Call:
     request: Request
     service: Service
     config: Config
+    seal: Seal
     tenant: str
     body: BaseModel | None
 

@@ -1,8 +1,10 @@
-"""What Chat Completions and Completions both ask for, as parts of the neutral request."""
+"""What the protocols ask for alike, as parts of the neutral request."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypeVar, cast
 
 from pydantic import MISSING
@@ -21,6 +23,7 @@ from engine.types import (
     Stops,
 )
 from generated.shared import (
+    ControlFields,
     GenerationFields,
     GenerationOptions,
     ResponseFormatJSONObject,
@@ -49,7 +52,7 @@ def first_given(*values: Any) -> Any:
     return next((value for value in values if value is not MISSING and value is not None), None)
 
 
-def check_model(body: GenerationFields, call: Call) -> None:
+def check_model(body: ControlFields, call: Call) -> None:
     """Refuse an unknown model name where the server serves known ones only."""
     name = optional(body.model)
     if call.config.model_names == "known" and name and name not in call.service.info.names:
@@ -60,31 +63,48 @@ def unknown_model(name: str) -> RequestError:
     return RequestError(f"The model '{name}' does not exist.", "model", "model_not_found")
 
 
+def decode_controls(
+    body: ControlFields,
+    prompt: Conversation | RawPrompt,
+    tenant: str,
+    *,
+    stops: Stops,
+    constraints: Sequence[OutputConstraint | None] = (),
+    n: int = 1,
+) -> GenerationRequest:
+    """What every route takes; `constraints` are those that the route has a field of its own for."""
+    max_time = first_given(body.max_time_ms, body.t_max_predict_ms)
+    max_time = max_time if max_time and max_time > 0 else None  # llama.cpp's 0 and -1 are no limit
+    return GenerationRequest(
+        prompt=prompt,
+        sampling=_sampling(body),
+        stops=stops,
+        max_time=None if max_time is None else max_time / 1000,
+        constraint=decode_constraint(body, constraints),
+        repetition=_repetition(body),
+        priority=given(body.priority, 0),
+        n=n,
+        tenant=tenant,
+        cache_salt=given(body.cache_salt, ""),
+    )
+
+
 def decode_request(
     body: GenerationFields, prompt: Conversation | RawPrompt, tenant: str
 ) -> GenerationRequest:
     """All but the output limit, the logprobs and what only one route has."""
-    constraint = decode_constraint(body)
     prompt_top = optional(body.prompt_logprobs)
     if prompt_top is not None and body.stream is True:
         raise RequestError("prompt_logprobs cannot be streamed", "prompt_logprobs")
-    max_time = first_given(body.max_time_ms, body.t_max_predict_ms)
-    max_time = max_time if max_time and max_time > 0 else None  # llama.cpp's 0 and -1 are no limit
-    beams = _beams(body)
-    return GenerationRequest(
-        prompt=prompt,
-        beams=beams,
-        sampling=_sampling(body),
-        stops=_stops(body),
-        max_time=None if max_time is None else max_time / 1000,
-        constraint=constraint,
-        repetition=_repetition(body),
+    value: str | list[str] = given(body.stop, [])
+    strings = tuple([value] if isinstance(value, str) else value)
+    n = given(body.n, 1)
+    request = decode_controls(body, prompt, tenant, stops=decode_stops(body, strings, "stop"), n=n)
+    return replace(
+        request,
+        beams=decode_beams(body, request, given(body.best_of, n), prompt_top),
         prompt_top=prompt_top,
         records=body.return_token_ids is True or body.return_token_timestamps is True,
-        priority=given(body.priority, 0),
-        n=given(body.n, 1),
-        tenant=tenant,
-        cache_salt=given(body.cache_salt, ""),
     )
 
 
@@ -112,7 +132,7 @@ def decode_logprobs(body: GenerationFields, top: int | None) -> LogprobOptions |
     return LogprobOptions(top, ids)
 
 
-def _sampling(body: GenerationFields) -> SamplingOverride:
+def _sampling(body: ControlFields) -> SamplingOverride:
     bias: dict[str, float] = given(body.logit_bias, {})
     allowed = optional(body.allowed_token_ids)
     breakers = optional(body.dry_sequence_breakers)
@@ -142,14 +162,15 @@ def _sampling(body: GenerationFields) -> SamplingOverride:
     )
 
 
-def _stops(body: GenerationFields) -> Stops:
-    """Raises RequestError where strings and tokens are combined (Helios)."""
-    value: str | list[str] = given(body.stop, [])
-    strings = tuple([value] if isinstance(value, str) else value)
+def decode_stops(body: ControlFields, strings: tuple[str, ...], name: str) -> Stops:
+    """The stops, of which the client calls the strings `name`.
+
+    Raises RequestError where strings and tokens are combined (Helios).
+    """
     token_ids: list[int] = given(body.stop_token_ids, [])
     sequences: list[list[int]] = given(body.stop_token_sequences, [])
     if sum(len(string.encode()) for string in strings) > MAX_STOP_BYTES:
-        raise RequestError(f"the stop strings are longer than {MAX_STOP_BYTES} bytes", "stop")
+        raise RequestError(f"{name}: the texts are longer than {MAX_STOP_BYTES} bytes", name)
     if len(token_ids) + len(sequences) > MAX_TOKEN_STOPS:
         raise RequestError(
             f"stop_token_ids and stop_token_sequences are more than {MAX_TOKEN_STOPS} together",
@@ -157,7 +178,7 @@ def _stops(body: GenerationFields) -> Stops:
         )
     if strings and (token_ids or sequences):
         param = "stop_token_ids" if token_ids else "stop_token_sequences"
-        raise RequestError(f"stop and {param} cannot be combined", param)
+        raise RequestError(f"{name} and {param} cannot be combined", param)
     return Stops(
         strings,
         tuple(token_ids),
@@ -166,10 +187,11 @@ def _stops(body: GenerationFields) -> Stops:
     )
 
 
-def _beams(body: GenerationFields) -> BeamOptions | None:
+def decode_beams(
+    body: ControlFields, request: GenerationRequest, best_of: int, prompt_top: int | None = None
+) -> BeamOptions | None:
     """`num_beams` above 1, or vLLM's use_beam_search, whose width is best_of, else n."""
-    n = given(body.n, 1)
-    best_of = given(body.best_of, n)
+    n = request.n
     width = given(body.num_beams, 1)
     if body.use_beam_search is True and width == 1:
         width = best_of
@@ -182,7 +204,7 @@ def _beams(body: GenerationFields) -> BeamOptions | None:
         raise RequestError(f"n is more than the {width} beams", "n")
     if body.stream is True:
         raise RequestError("beam search cannot be streamed", "stream")
-    if decode_constraint(body) is not None or optional(body.prompt_logprobs) is not None:
+    if request.constraint is not None or prompt_top is not None:
         param = "use_beam_search" if body.use_beam_search is True else "num_beams"
         raise RequestError("beam search takes no constraint and no prompt_logprobs", param)
     if width > MAX_BEAMS:
@@ -190,7 +212,7 @@ def _beams(body: GenerationFields) -> BeamOptions | None:
     return BeamOptions(width, given(body.length_penalty, 1.0), given(body.early_stopping, False))
 
 
-def _repetition(body: GenerationFields) -> RepetitionDetection | None:
+def _repetition(body: ControlFields) -> RepetitionDetection | None:
     asked = optional(body.repetition_detection)
     if asked is None:
         return None
@@ -209,16 +231,19 @@ def _repetition(body: GenerationFields) -> RepetitionDetection | None:
     return detection
 
 
-def decode_constraint(body: GenerationFields) -> OutputConstraint | None:
+def decode_constraint(
+    body: ControlFields, more: Sequence[OutputConstraint | None]
+) -> OutputConstraint | None:
     """The one constraint of a request. Raises RequestError when there are several."""
-    found = [item for item in (_response_format(body), *_named_constraints(body)) if item]
+    known = (*more, _response_format(body), *_named_constraints(body))
+    found = [item for item in known if item]
     if len(found) > 1:
         names = " and ".join(item.param for item in found)
         raise RequestError(f"{names} cannot be combined: an answer has one form", found[1].param)
     return found[0] if found else None
 
 
-def _response_format(body: GenerationFields) -> OutputConstraint | None:
+def _response_format(body: ControlFields) -> OutputConstraint | None:
     wanted = optional(body.response_format)
     if isinstance(wanted, ResponseFormatJSONSchema):
         schema = given(wanted.json_schema.schema_, cast(dict[str, Any], {"type": "object"}))
@@ -229,7 +254,7 @@ def _response_format(body: GenerationFields) -> OutputConstraint | None:
     return None
 
 
-def _named_constraints(body: GenerationFields) -> list[OutputConstraint | None]:
+def _named_constraints(body: ControlFields) -> list[OutputConstraint | None]:
     """vLLM's structured_outputs, its older guided_* fields, and llama.cpp's and SGLang's names."""
     outputs = given(body.structured_outputs, StructuredOutputs())
     prefix = "structured_outputs."

@@ -1,4 +1,4 @@
-"""How Chat Completions and Completions answer: what a reply says besides its text."""
+"""How generations are answered, and what replies of Chat and Completions say besides text."""
 
 from __future__ import annotations
 
@@ -124,13 +124,19 @@ async def respond(
     requests: Sequence[GenerationRequest],
     encode: Callable[[Generation, list[Output]], bytes],
     encode_events: Callable[[Generation], AsyncGenerator[bytes, None]] | None,
+    *,
+    heartbeat: bytes = sse.COMMENT,
+    on_error: Callable[[Exception], bytes] = lambda error: sse.data(openai_body(error)),
 ) -> Response:
-    """Open the generation and answer with it, streamed where there is an encoder for that."""
+    """Open the generation and answer with it, streamed where there is an encoder for that.
+
+    A silent stream sends `heartbeat`; one that fails ends with the event that `on_error` makes.
+    """
     generation = await call.unless_gone(call.service.open(requests))
     if encode_events is not None:
         return sse.EventStream(
-            guarded(encode_events(generation)),
-            heartbeat=lambda: sse.COMMENT,
+            guarded(encode_events(generation), on_error),
+            heartbeat=lambda: heartbeat,
             silence=call.config.heartbeat_seconds,
             close=generation.close,
         )
@@ -141,7 +147,9 @@ async def respond(
     return Response(encode(generation, outputs), media_type="application/json")
 
 
-async def guarded(events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+async def guarded(
+    events: AsyncGenerator[bytes, None], on_error: Callable[[Exception], bytes]
+) -> AsyncGenerator[bytes, None]:
     """A failure after the stream began is an error event, and nothing after it."""
     try:
         async for item in events:
@@ -149,6 +157,6 @@ async def guarded(events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, 
     except Exception as error:  # the status is already sent
         if not isinstance(error, GenerationFailed | RequestError):
             log.exception("a stream failed")
-        yield sse.data(openai_body(error))
+        yield on_error(error)
     finally:
         await events.aclose()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 import time
+from collections.abc import Mapping
 
 from pydantic_core import to_json
 from starlette.responses import Response
 
 from adapters.call import Call
+from adapters.envelope import speaks_anthropic
 from engine.errors import RequestError
 from engine.types import ModelInfo
 
@@ -30,27 +33,66 @@ _NO_IMAGES = (
     "max_image_pixels",
     "max_image_bytes",
 )
+_CURSORS = ("after_id", "before_id")
+_LIMIT = r"[1-9][0-9]{0,2}|1000"
 
 
 async def list_models(call: Call) -> Response:
-    """The list's handler: OpenAI clients read `data`, TypeSafe clients `models`."""
-    info = call.service.info
-    summary = {
-        "name": info.id,
-        "description": f"{info.checkpoint}, served by Heliograph",
-        "release_date": time.strftime("%Y-%m-%d", time.gmtime(info.created)),
-    }
-    body = {"object": "list", "data": [encode_card(info)], "models": [summary]}
+    """The list, in the shape that the client looks for."""
+    info, query = call.service.info, call.request.query_params
+    if not re.fullmatch(_LIMIT, query.get("limit", "1")):
+        raise RequestError("`limit` must be an integer from 1 to 1000", "limit")
+    body = _page(info, query) if speaks_anthropic(call.request) else _list(info)
     return Response(to_json(body), media_type="application/json")
 
 
 async def retrieve_model(call: Call) -> Response:
-    """One card, by any name of the model; an unknown name is 404 whatever the name policy."""
+    """One model, by any name of it; an unknown name is 404 whatever the name policy."""
     info = call.service.info
     name = call.request.path_params["model"]
     if name not in info.names:
         raise RequestError(f"The model '{name}' does not exist.", "model", "model_not_found")
-    return Response(to_json(encode_card(info)), media_type="application/json")
+    body = encode_model(info) if speaks_anthropic(call.request) else encode_card(info)
+    return Response(to_json(body), media_type="application/json")
+
+
+def _list(info: ModelInfo) -> dict[str, object]:
+    """OpenAI clients read `data`, TypeSafe clients `models`."""
+    summary = {
+        "name": info.id,
+        "description": f"{info.checkpoint}, served by Heliograph",
+        "release_date": _time("%Y-%m-%d", info),
+    }
+    return {"object": "list", "data": [encode_card(info)], "models": [summary]}
+
+
+def _page(info: ModelInfo, query: Mapping[str, str]) -> dict[str, object]:
+    """Anthropic's list: nothing is behind the only model, and nothing before it."""
+    cursors = [name for name in _CURSORS if name in query]
+    for name in cursors:
+        if query[name] not in info.names:
+            raise RequestError(f"`{name}` is not the id of a model", name)
+    data = [] if cursors else [encode_model(info)]
+    end = info.id if data else None
+    return {"data": data, "first_id": end, "last_id": end, "has_more": False}
+
+
+def encode_model(info: ModelInfo) -> dict[str, object]:
+    """The model as Anthropic describes one; equal until the server restarts."""
+    window = info.engine.max_context
+    return {
+        "id": info.id,
+        "type": "model",
+        "display_name": info.id,
+        "created_at": _time("%Y-%m-%dT%H:%M:%SZ", info),
+        "lifecycle": "active",
+        "max_input_tokens": window,
+        "max_tokens": min(info.default_max_tokens or window, window),
+    }
+
+
+def _time(form: str, info: ModelInfo) -> str:
+    return time.strftime(form, time.gmtime(info.created))
 
 
 def encode_card(info: ModelInfo) -> dict[str, object]:

@@ -111,6 +111,7 @@ def numbers(service: Service) -> dict[str, int]:
         "reasoning_budget_cuts": stats.reasoning_budget_cuts,
         "reasoning_loop_cuts": stats.reasoning_loop_cuts,
         "malformed_calls": counters.malformed_calls,
+        "dropped_reasoning": counters.dropped_reasoning,
         "reused_tokens": stats.reused_tokens,
         "cached_pages": stats.cached_pages,
         "free_pages": stats.free_pages,
@@ -140,6 +141,10 @@ _COUNTERS = {
     "malformed_calls": (
         "flare_malformed_tool_calls",
         "What began like a tool call and was returned as text",
+    ),
+    "dropped_reasoning": (
+        "flare_dropped_reasoning",
+        "Sealed thoughts of clients that did not open and were left out",
     ),
     "reused_tokens": ("flare_cache_reused_tokens", "Prompt tokens found in the prefix cache"),
 }

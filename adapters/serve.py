@@ -17,6 +17,7 @@ import uvicorn
 from adapters.auth import Keys
 from adapters.http import HttpProtocol
 from adapters.script import load_script
+from adapters.seal import Seal
 from engine import config as configuration
 from engine.client import ProcessClient
 from engine.config import Config
@@ -53,10 +54,11 @@ def main() -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    seal = Seal.load(config.state_dir)  # now, because a start that fails leaves no key behind
     url = f"http://{_shown(config.host)}:{listener.getsockname()[1]}"
     from adapters.app import build_app
 
-    app = build_app(service, config, keys, on_start=client.attach)
+    app = build_app(service, config, keys, seal, on_start=client.attach)
     _Server(app, config, service, lambda: _announce(url, service.info)).run([listener])
     return 0
 

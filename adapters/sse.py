@@ -22,6 +22,11 @@ def data(payload: bytes) -> bytes:
     return b"data: " + payload + b"\n\n"
 
 
+def event(name: bytes, payload: bytes) -> bytes:
+    """An event with a name."""
+    return b"event: " + name + b"\ndata: " + payload + b"\n\n"
+
+
 class EventStream(Response):
     """Sends what a generator yields, each item as one event.
 

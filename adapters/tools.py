@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -72,6 +73,17 @@ def _declared(tools: Sequence[Tool], wanted: Iterable[Wanted]) -> frozenset[str]
             raise RequestError(f"{item.param} is the name of a {kind}", item.param)
         names.add(item.name)
     return frozenset(names)
+
+
+def introduction(tool: Tool) -> str:
+    """How a conversation tells the model of a tool that is not in the prompt's list of tools."""
+    shown: dict[str, JsonValue] = {"name": tool.name, "description": tool.description}
+    if tool.format is None:
+        shown["parameters"] = tool.parameters
+    elif tool.format.source:
+        shown["input"] = {"syntax": tool.format.kind, "definition": tool.format.source}
+    text = json.dumps(shown, ensure_ascii=False)
+    return f"The tool {tool.name} can be called from now on:\n{text}"
 
 
 def is_looping(messages: Iterable[Message]) -> bool:

@@ -13,6 +13,7 @@ from engine.errors import RequestError
 Model = TypeVar("Model", bound=BaseModel)
 _MOST_REASONS = 3
 _MOST_SHOWN = 40  # characters of a client's value in a message
+_MOST_LISTED = 200  # characters of the values that a field may have instead
 
 _TYPES = {
     "string_type": "a string",
@@ -92,12 +93,20 @@ def _reason(problem: Any) -> str:
         few, count = kind == "too_short", details.get("min_length", details.get("max_length"))
         return f"must have at {'least' if few else 'most'} {count} items"
     if kind == "union_tag_invalid":
-        return f"'{_shown(str(details['tag']))}' is not one of {details['expected_tags']}"
+        return _unknown_tag(str(details["tag"]), str(details["expected_tags"]))
     if kind == "literal_error":
         given = problem["input"]
         prefix = f"'{_shown(given)}' is not supported: it " if isinstance(given, str) else ""
         return f"{prefix}must be {details['expected']}"
     return "has a value that does not fit"
+
+
+def _unknown_tag(tag: str, known: str) -> str:
+    """What is wrong with the kind of a thing; lists of many kinds would hide it."""
+    if tag.startswith(("image", "input_image")):
+        return f"'{tag}' is not supported: the loaded model reads no images"
+    shown = f"is not one of {known}" if len(known) <= _MOST_LISTED else "is not supported here"
+    return f"'{_shown(tag)}' {shown}"
 
 
 def _shown(text: str) -> str:

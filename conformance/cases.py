@@ -13,10 +13,15 @@ A file of cases/ is a list of
 
 and a step is
 
-    {"route": "chat" | "completions" (or "get" with "path"), "headers": {...}, "body": {...},
+    {"route": "chat" | "completions" | "messages" | "count" (or "get" with "path"),
+     "headers": {...}, "body": {...},
      "say": text of the only message or prompt (the id when absent),
      "say_repeat": [text, times] to put behind it,
+     "bare": true leaves a message without the max_tokens that it needs,
+     "show": true has the template show the prompt, in place of an answer; where tokens are bytes,
      "modes": ["buffered", "streamed"], "expect": {...}}
+
+Each message that is answered or shown is counted too: count_tokens must say what its usage says.
 
 `run` knows every expectation and fails on a word that it does not know, so that no line of a case
 is without effect. A case with a "scenario" in place of steps is a function in scenarios/; it
@@ -33,10 +38,12 @@ from typing import Any
 
 import httpx2
 
-from conformance.chat_expectations import ChatExpectation
+from conformance.bodies import SHOW, body_of, declared, shown_prompt, streamed
 from conformance.expectations import subset
+from conformance.message_expectations import MessageExpectation
 from conformance.models import model_of
-from conformance.replies import Reply, comparable, error_of, send
+from conformance.replies import comparable, send
+from conformance.reply import Reply, anthropic_error_of, error_of
 
 FOLDER = Path(__file__).parent / "cases"
 _MODES = ("buffered", "streamed")
@@ -66,7 +73,7 @@ class Case:
     def _whole(self, step: dict[str, Any]) -> dict[str, Any]:
         if step["route"] == "get":
             return step
-        tools = {"tools": [_function(*tool) for tool in self.tools.items()]} if self.tools else {}
+        tools = {"tools": declared(self.tools, step["route"])} if self.tools else {}
         return {**step, "body": tools | self.body | step.get("body", {})}
 
     def proven(self) -> set[tuple[str, str]]:
@@ -79,15 +86,6 @@ class Case:
                 if _has(step.get("body", {}), path.split(".")):
                     pairs.add((step["route"], path))
         return pairs
-
-
-def _function(name: str, properties: dict[str, Any]) -> dict[str, Any]:
-    schemas = {
-        key: {"type": value} if isinstance(value, str) else value
-        for key, value in properties.items()
-    }
-    parameters = {"type": "object", "properties": schemas}
-    return {"type": "function", "function": {"name": name, "parameters": parameters}}
 
 
 def load() -> list[Case]:
@@ -145,34 +143,47 @@ def _run(case: Case, steps: list[dict[str, Any]], client: httpx2.Client) -> None
         if step["route"] == "get":
             _get(client, step, where)
             continue
-        modes = step.get("modes", _MODES)
+        modes = ("buffered",) if step["route"] == "count" or "show" in step else _MODES
+        modes = step.get("modes", modes)
         replies = []
         for mode in modes:
-            body = _body(case, step)
+            body = body_of(case.id, step)
             if mode == "streamed":
-                body = {"stream": True, "stream_options": {"include_usage": True}} | body
+                body = streamed(step["route"], body)
             reply = send(client, step["route"], body, step.get("headers"))
+            expect = dict(step.get("expect", {}))
+            if "show" in step:
+                expect |= {"status": 400, "error": {"type": "invalid_request_error"}}
+                reply.prompt = shown_prompt(reply)
             model = model_of(case.server)
-            expectation = ChatExpectation(f"{where} {mode}", reply, before, body, model)
-            expectation.check(step.get("expect", {}))
+            MessageExpectation(f"{where} {mode}", reply, before, body, model).check(expect)
             replies.append(reply)
         if len(modes) == 2 and step.get("equal", True):
             whole, stream = (comparable(reply) for reply in replies)
             assert whole == stream, f"{where}: buffered {whole} is not streamed {stream}"
+        if step["route"] == "messages":
+            _count(case, step, replies[0], client, where)
         before.append(replies[0])
 
 
-def _body(case: Case, step: dict[str, Any]) -> dict[str, Any]:
-    body: dict[str, Any] = dict(step.get("body", {}))
-    text = step.get("say", case.id)
-    if "say_repeat" in step:
-        part, times = step["say_repeat"]
-        text += part * times
-    if step["route"] == "chat":
-        body.setdefault("messages", [{"role": "user", "content": text}])
+def _count(
+    case: Case, step: dict[str, Any], reply: Reply, client: httpx2.Client, where: str
+) -> None:
+    """count_tokens knows the prompt of a message that was answered or shown."""
+    body = body_of(case.id, step)
+    if reply.prompt is not None:
+        model = model_of(case.server)
+        assert model is not None, f"{where}: the tokens are no bytes"
+        wanted = len(model.ids(reply.prompt))
+        for name in SHOW:
+            del body["chat_template_kwargs"][name]
+    elif reply.usage is not None:
+        wanted = reply.prompt_tokens
     else:
-        body.setdefault("prompt", text)
-    return body
+        return
+    counted = send(client, "count", body, step.get("headers"))
+    assert counted.error is None, f"{where}: not counted: {counted.error}"
+    assert counted.prompt_tokens == wanted, f"{where}: {counted.prompt_tokens}, not {wanted}"
 
 
 def _get(client: httpx2.Client, step: dict[str, Any], where: str) -> None:
@@ -181,7 +192,9 @@ def _get(client: httpx2.Client, step: dict[str, Any], where: str) -> None:
     assert response.status_code == expect.pop("status", 200), f"{where}: {response.text}"
     body = response.json()
     if response.status_code >= 400:
-        subset(expect.pop("error", {}), error_of(body), where)
+        anthropic = "anthropic-version" in (step.get("headers") or {})
+        error = anthropic_error_of(body, response.headers) if anthropic else error_of(body)
+        subset(expect.pop("error", {}), error, where)
     subset(expect.pop("body", {}), body, where)
     assert not expect, f"{where}: unknown expectations {expect}"
 

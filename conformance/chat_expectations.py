@@ -12,7 +12,7 @@ import jsonschema_rs
 from conformance.byte_model import ByteModel
 from conformance.choice import Call, Choice
 from conformance.expectations import Expectation
-from conformance.replies import Reply
+from conformance.reply import Reply
 
 
 @dataclass
@@ -50,8 +50,10 @@ class ChatExpectation(Expectation):
 
     def on_calls_valid(self, wanted: bool) -> None:
         """Every call is of a declared function, and its arguments match the schema."""
-        functions = [tool["function"] for tool in self.body["tools"]]
-        schemas = {function["name"]: function["parameters"] for function in functions}
+        schemas = {}
+        for tool in self.body["tools"]:
+            function = tool.get("function", tool)
+            schemas[function["name"]] = function.get("parameters", function.get("input_schema"))
         for call in (call for choice in self._choices for call in choice.calls):
             assert call.name in schemas, f"{self.where}: {call}"
             validator = jsonschema_rs.validator_for(schemas[call.name], validate_formats=True)
@@ -93,7 +95,7 @@ class ChatExpectation(Expectation):
 
     def on_reasoning_tokens(self, wanted: int) -> None:
         if self.reply.usage is not None:
-            self._equal(self.reply.usage["completion_tokens_details"]["reasoning_tokens"], wanted)
+            self._equal(self.reply.thinking_tokens, wanted)
 
     def on_content(self, wanted: str | None) -> None:
         """The text of every choice; null is the null of a buffered reply."""
@@ -114,16 +116,22 @@ class ChatExpectation(Expectation):
         assert self.model is not None and self.reply.choices[0].token_ids is not None
         self._equal(self.model.text(self.reply.choices[0].token_ids), wanted)
 
-    # Prompts: the ids of a rendered prompt, which a body asks for with return_token_ids
+    # Prompts: the ids of a rendered prompt, which a body asks for with return_token_ids, or the
+    # text that the template showed
 
     def _ids(self, reply: Reply) -> list[int]:
         ids = reply.choices[0].prompt_token_ids
         assert ids is not None, f"{self.where}: no ids of the prompt"
         return ids
 
-    def _prompt(self) -> str:
+    def _text(self, reply: Reply) -> str:
+        if reply.prompt is not None:
+            return reply.prompt
         assert self.model is not None, f"{self.where}: the tokens are no bytes"
-        return self.model.text(self._ids(self.reply))
+        return self.model.text(self._ids(reply))
+
+    def _prompt(self) -> str:
+        return self._text(self.reply)
 
     def on_prompt(self, wanted: str) -> None:
         self._equal(self._prompt(), wanted)
@@ -151,16 +159,17 @@ class ChatExpectation(Expectation):
 
     def on_prompt_as(self, step: int) -> None:
         """The prompt of an earlier step, to the last token."""
-        self._equal(self._ids(self.reply), self._ids(self.before[step]))
+        if self.reply.prompt is None:
+            self._equal(self._ids(self.reply), self._ids(self.before[step]))
+        self._equal(self._prompt(), self._text(self.before[step]))
 
     def on_prompt_not_as(self, step: int) -> None:
-        assert self._ids(self.reply) != self._ids(self.before[step]), f"{self.where}: the same"
+        assert self._prompt() != self._text(self.before[step]), f"{self.where}: the same"
 
     def on_cached_least(self, wanted: int) -> None:
         """So many tokens of the prompt at least were not computed again."""
-        assert self.reply.usage is not None, f"{self.where}: no usage"
-        found = self.reply.usage["prompt_tokens_details"]["cached_tokens"]
-        assert found >= wanted, f"{self.where}: {found} of {self.reply.usage['prompt_tokens']}"
+        found = self.reply.cached_tokens
+        assert found >= wanted, f"{self.where}: {found} of {self.reply.prompt_tokens}"
 
     def on_prompt_extends(self, step: int) -> None:
         """It begins with the prompt and the output of an earlier step, which the cache can keep."""

@@ -11,7 +11,9 @@ from typing import Any
 import jsonschema_rs
 
 from conformance import sse
-from conformance.replies import Reply, comparable
+from conformance.bodies import shown_prompt
+from conformance.replies import comparable
+from conformance.reply import Reply
 
 
 @dataclass
@@ -58,8 +60,9 @@ class Expectation:
 
     def on_shown(self, wanted: list[dict[str, Any]]) -> None:
         """The messages as the template of the byte model got them."""
-        assert self.reply.error is not None, f"{self.where}: no error"
-        self._equal(json.loads(self.reply.error["message"]), wanted)
+        shown = shown_prompt(self.reply)
+        assert shown is not None, f"{self.where}: no error"
+        self._equal(json.loads(shown), wanted)
 
     def on_text(self, wanted: str) -> None:
         self._equal(self.reply.text, wanted)
@@ -84,7 +87,7 @@ class Expectation:
 
     def on_model(self, wanted: str) -> None:
         body = self.reply.body or self.reply.chunks[0]
-        self._equal(body["model"], wanted)
+        self._equal(body.get("message", body)["model"], wanted)
 
     def on_usage(self, wanted: dict[str, Any]) -> None:
         if self.reply.usage is not None:
@@ -103,12 +106,10 @@ class Expectation:
 
     def on_cached(self, wanted: int) -> None:
         if self.reply.usage is not None:
-            self._equal(self.reply.usage["prompt_tokens_details"]["cached_tokens"], wanted)
+            self._equal(self.reply.cached_tokens, wanted)
 
     def on_same_prompt_as(self, step: int) -> None:
-        mine, other = self.reply.usage, self.before[step].usage
-        assert mine is not None and other is not None
-        self._equal(mine["prompt_tokens"], other["prompt_tokens"])
+        self._equal(self.reply.prompt_tokens, self.before[step].prompt_tokens)
 
     def on_same_as(self, step: int) -> None:
         self._equal(comparable(self.reply), comparable(self.before[step]))

@@ -11,6 +11,12 @@ from pathlib import Path
 from conformance.byte_model import BYTES, ByteModel
 
 _TEMPLATES = Path(__file__).parent / "templates"
+_SHOWING = """{%- set prompt -%}
+TEMPLATE
+{%- endset -%}
+{%- if show is defined and show -%}{{- raise_exception(prompt) -}}{%- endif -%}
+{{- prompt -}}"""
+"""Every template shows the prompt in an error where the request says so: no reply has it."""
 _CHATML = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 _THINK = ("<think>", "</think>")
 _CALL = ("<tool_call>", "</tool_call>")
@@ -25,7 +31,7 @@ def _model(
     markup: tuple[str, ...] = (),
 ) -> ByteModel:
     template = (_TEMPLATES / f"{name}.jinja").read_text(encoding="utf-8")
-    return ByteModel(template, controls, ends, bos, frozenset(markup))
+    return ByteModel(_SHOWING.replace("TEMPLATE", template), controls, ends, bos, frozenset(markup))
 
 
 THINKER = _model(

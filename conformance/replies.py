@@ -1,78 +1,29 @@
-"""One view of a reply, buffered or streamed, and the rules that every reply keeps."""
+"""Sending a request, reading its reply, and the rules that every reply keeps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
 
-from conformance import sse
+from conformance import message_replies, sse
 from conformance.choice import Choice, read_message, take_delta
+from conformance.reply import ANTHROPIC, Reply, anthropic_error_of, error_of
 
-PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
+__all__ = ["ANTHROPIC", "PATHS", "Reply", "anthropic_error_of", "comparable", "error_of", "send"]
+
+PATHS = {
+    "chat": "/v1/chat/completions",
+    "completions": "/v1/completions",
+    "messages": "/v1/messages",
+    "count": "/v1/messages/count_tokens",
+}
 _OBJECTS = {
     "chat": ("chat.completion", "chat.completion.chunk"),
     "completions": ("text_completion", "text_completion"),
 }
-_ERROR_KEYS = {"message", "type", "param", "code"}
-
-
-@dataclass
-class Reply:
-    """What came back. `error` is the inner error object; `done` whether a stream ended well."""
-
-    status: int
-    headers: httpx2.Headers
-    body: Any = None
-    choices: dict[int, Choice] = field(default_factory=dict)
-    usage: dict[str, Any] | None = None
-    error: dict[str, Any] | None = None
-    chunks: list[dict[str, Any]] = field(default_factory=list)
-    comments: int = 0
-    done: bool = False
-
-    @property
-    def texts(self) -> list[str]:
-        return [self.choices[index].text for index in sorted(self.choices)]
-
-    @property
-    def finishes(self) -> list[str | None]:
-        return [self.choices[index].finish for index in sorted(self.choices)]
-
-    @property
-    def text(self) -> str:
-        """The text of the only choice."""
-        assert list(self.choices) == [0], f"{len(self.choices)} choices: {self.body}{self.error}"
-        return self.choices[0].text
-
-    @property
-    def finish(self) -> str | None:
-        assert list(self.choices) == [0], f"{len(self.choices)} choices: {self.body}{self.error}"
-        return self.choices[0].finish
-
-    def outcome(self) -> dict[str, Any]:
-        """All that must be equal when the same request is sent again, streamed or not."""
-        return {
-            "status": self.status,
-            "error": self.error,
-            "choices": [(index, c.outcome()) for index, c in sorted(self.choices.items())],
-            "usage": self.usage,
-        }
-
-
-def error_of(body: Any) -> dict[str, Any]:
-    """The error object of an OpenAI envelope; fails when the envelope is not exactly that."""
-    assert isinstance(body, dict) and set(body) == {"error"}, f"not an error envelope: {body}"
-    error: dict[str, Any] = body["error"]
-    assert set(error) == _ERROR_KEYS, f"wrong keys: {error}"
-    assert isinstance(error["message"], str) and error["message"], f"no message: {error}"
-    assert isinstance(error["type"], str) and error["type"], f"no type: {error}"
-    for name in ("param", "code"):
-        assert error[name] is None or isinstance(error[name], str), f"{name}: {error}"
-    return error
 
 
 def send(
@@ -80,7 +31,7 @@ def send(
 ) -> Reply:
     """Send a request and read its whole reply, by the value of its `stream` field."""
     with opened(client, route, body, headers) as response:
-        if response.status_code == 200 and body.get("stream"):
+        if response.status_code == 200 and body.get("stream") and route != "count":
             return read_stream(response, route, body)
         response.read()
     return read_whole(response, route)
@@ -93,6 +44,8 @@ def opened(
     """The reply as soon as its headers have arrived; leaving the context closes the connection."""
     with client.stream("POST", PATHS[route], json=body, headers=headers) as response:
         assert response.headers["x-request-id"].startswith("req_")
+        if route in ANTHROPIC:
+            assert response.headers["request-id"] == response.headers["x-request-id"]
         yield response
 
 
@@ -101,6 +54,9 @@ def read_whole(response: httpx2.Response, route: str) -> Reply:
     assert response.headers["content-type"] == "application/json", response.headers
     body = sse.strict_json(response.content)
     reply = Reply(response.status_code, response.headers, body=body)
+    if route in ANTHROPIC:
+        message_replies.read_whole(reply, route)
+        return reply
     if response.status_code != 200:
         reply.error = error_of(body)
         return reply
@@ -178,7 +134,9 @@ def read_stream(response: httpx2.Response, route: str, body: dict[str, Any]) -> 
     reply = Reply(response.status_code, response.headers)
     for event in sse.events(response.iter_raw()):
         take(reply, event, route, body)
-    assert reply.done or reply.error, "the stream ends without [DONE] and without an error"
+    assert reply.done or reply.error, "the stream ends without its last event and without an error"
+    if route in ANTHROPIC:
+        return reply
     if reply.done:
         for choice in reply.choices.values():
             assert choice.finish, "a choice never finished"
@@ -200,6 +158,9 @@ def _check_times(flare: dict[str, Any]) -> None:
 def take(reply: Reply, event: sse.Event, route: str, body: dict[str, Any]) -> None:
     """Add one event to a streamed reply. Fails where the order or the form is wrong."""
     assert not reply.done and not reply.error, f"an event after the end: {event}"
+    if route in ANTHROPIC:
+        message_replies.take(reply, event)
+        return
     assert event.name is None
     if event.comment is not None:
         reply.comments += 1
@@ -262,5 +223,7 @@ def comparable(reply: Reply) -> dict[str, Any]:
     """An outcome without the part of usage that a warmer cache changes."""
     outcome = reply.outcome()
     if reply.usage is not None:
-        outcome["usage"] = {k: v for k, v in reply.usage.items() if k != "prompt_tokens_details"}
+        cache = ("prompt_tokens_details", "input_tokens", "cache_read_input_tokens")
+        outcome["usage"] = {k: v for k, v in reply.usage.items() if k not in cache}
+        outcome["prompt"] = reply.prompt_tokens
     return outcome

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -35,7 +36,8 @@ class Server:
     """`python -m adapters` on a free port, as a context manager.
 
     Leaving the context sends SIGTERM and expects exit status 0; a test that ends the process itself
-    calls `stop` or `wait` and looks at the status.
+    calls `stop` or `wait` and looks at the status. What a server keeps is in a folder that goes
+    with it; the option `--state-dir` gives it one that stays.
     """
 
     def __init__(self, *options: str, start_seconds: float = 120) -> None:
@@ -47,15 +49,18 @@ class Server:
 
     def __enter__(self) -> Server:
         command = [sys.executable, "-m", "adapters", "--port", "0", *self.options]
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith("HELIOGRAPH_")}
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("HELIOGRAPH_")}
+        self._state = tempfile.TemporaryDirectory(prefix="heliograph-state-")
+        environment["HELIOGRAPH_STATE_DIR"] = self._state.name
         self._process = subprocess.Popen(
-            command, cwd=ROOT, env=inherited, stderr=subprocess.PIPE, text=True, errors="replace"
+            command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True, errors="replace"
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         if not (self._ready.wait(self._start_seconds) and self.url):
             self._process.kill()
             self._process.wait()
+            self._state.cleanup()
             raise AssertionError(f"the server did not start:\n{self.log}")
         self.http = httpx2.Client(base_url=self.url, timeout=60, trust_env=False)
         return self
@@ -67,9 +72,10 @@ class Server:
         trace: TracebackType | None,
     ) -> None:
         self.http.close()
-        if self._process.poll() is None:
-            status = self.stop()
-            assert kind is not None or status == 0, f"exit status {status}:\n{self.log}"
+        with self._state:
+            if self._process.poll() is None:
+                status = self.stop()
+                assert kind is not None or status == 0, f"exit status {status}:\n{self.log}"
 
     def _read(self) -> None:
         assert self._process.stderr is not None

@@ -13,23 +13,53 @@ import yaml
 Schema = dict[str, Any]
 
 FOLDER = Path(__file__).parent.parent / "specs"
-ROUTES = {"chat": "ChatCompletionRequest", "completions": "CompletionRequest"}
-_FILES = {"chat": "chat_completions", "completions": "completions"}
+ROUTES = {
+    "chat": "ChatCompletionRequest",
+    "completions": "CompletionRequest",
+    "messages": "MessagesRequest",
+    "count": "CountTokensRequest",
+}
+_FILES = {
+    "chat": "chat_completions",
+    "completions": "completions",
+    "messages": "messages",
+    "count": "messages",
+}
 _COMBINATORS = ("allOf", "anyOf", "oneOf")
 
 
 @dataclass(frozen=True)
+class Holder:
+    """An object that a field is in: its path, and the schema that declares the field."""
+
+    path: str
+    schema: Schema
+    file: str
+
+    def __str__(self) -> str:
+        """What tells it from its siblings: the value that names its kind."""
+        named = (inner.get("const") for inner in self.schema.get("properties", {}).values())
+        return next((str(value) for value in named if isinstance(value, str)), "")
+
+
+@dataclass(frozen=True)
 class Field:
-    """One request field; `schemas` are all its alternatives, references followed."""
+    """One request field; `around` are the objects that it is in, the body first."""
 
     route: str
     path: str  # messages[].content[].text
     disposition: str
     schema: Schema
     file: str
+    around: tuple[Holder, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition(".")[2]
 
     def __str__(self) -> str:
-        return f"{self.route}:{self.path}"
+        kinds = [kind for kind in map(str, self.around) if kind]
+        return f"{self.route}:{self.path}" + (f" of {' '.join(kinds)}" if kinds else "")
 
 
 @cache
@@ -70,26 +100,77 @@ def fields(route: str) -> list[Field]:
     """Every request field, at any depth below fields that are honoured.
 
     What is below a refused or ignored field shares its fate. A field that several schemas declare
-    (the content of each role) is one field.
+    (the content of each role) is one field, unless they differ in what they do about it.
     """
-    found: dict[str, Field] = {}
-    for field in _fields_of(*request(route), route, ""):
-        known = found.setdefault(field.path, field)
-        assert known.disposition == field.disposition, f"{field} is {known.disposition} elsewhere"
+    found: dict[tuple[str, str], Field] = {}
+    for field in occurrences(route):
+        found.setdefault((field.path, field.disposition), field)
     return list(found.values())
 
 
-def _fields_of(schema: Schema, file: str, route: str, path: str) -> Iterator[Field]:
+def occurrences(route: str) -> list[Field]:
+    """The same, once for each object that can have it."""
+    file = _FILES[route]
+    return list(fields_of(file, ROUTES[route], route))
+
+
+def fields_of(file: str, name: str, route: str = "") -> Iterator[Field]:
+    """Every field of a schema of a spec file."""
+    schema = document(file)["components"]["schemas"][name]
+    return _fields_of(schema, file, route, "", ())
+
+
+def _fields_of(
+    schema: Schema, file: str, route: str, path: str, around: tuple[Holder, ...]
+) -> Iterator[Field]:
     for plain, where in alternatives(schema, file):
+        here = (*around, Holder(path, plain, where))
         for name, inner in plain.get("properties", {}).items():
             below = f"{path}.{name}" if path else name
             disposition = inner.get("x-disposition")
             assert disposition, f"{route} {below} has no disposition"
-            yield Field(route, below, disposition, inner, where)
+            yield Field(route, below, disposition, inner, where, here)
             if disposition == "honoured":
-                yield from _fields_of(inner, where, route, below)
+                yield from _fields_of(inner, where, route, below, here)
         if isinstance(plain.get("items"), dict):
-            yield from _fields_of(plain["items"], where, route, path + "[]")
+            yield from _fields_of(plain["items"], where, route, path + "[]", around)
+
+
+def foreign(route: str) -> list[tuple[Field, list[Any]]]:
+    """Fields with the values that official clients may send there, and that are refused.
+
+    These are the x-refused alternatives of values and of items whose fields are honoured.
+    """
+    found = []
+    for field in occurrences(route):
+        if field.disposition != "honoured":
+            continue
+        values = [_kinds(item, where) for item, where in _foreign(field.schema, field.file)]
+        for plain, where in alternatives(field.schema, field.file):
+            items = plain.get("items", {})
+            values += [[[one] for one in _kinds(*item)] for item in _foreign(items, where)]
+        found.append((field, [value for kinds in values for value in kinds]))
+    return [(field, values) for field, values in found if values]
+
+
+def _foreign(schema: Schema, file: str) -> Iterator[tuple[Schema, str]]:
+    """The x-refused alternatives of a schema, of those that it refers to and combines."""
+    for refused_one in schema.get("x-refused", ()):
+        yield refused_one, file
+    if "$ref" in schema:
+        target, where = resolve({"$ref": schema["$ref"]}, file)
+        yield from _foreign(target, where)
+    for key in _COMBINATORS:
+        for part in schema.get(key, ()):
+            yield from _foreign(part, file)
+
+
+def _kinds(schema: Schema, file: str) -> list[Any]:
+    """A sample of a schema for each type that it can name."""
+    plain, where = resolve(schema, file)
+    kinds = plain.get("properties", {}).get("type", {}).get("enum", [None])
+    whole = sample(plain, where)
+    return [whole if kind is None else {**whole, "type": kind} for kind in kinds]
 
 
 def accepted(field: Field) -> list[Any]:
@@ -147,6 +228,17 @@ def sample(schema: Schema, file: str) -> Any:
         return [sample(plain.get("items", {"type": "string"}), where)]
     simple = {"string": "x", "boolean": True}
     return next((simple[kind] for kind in simple if kind in types), max(1, plain.get("minimum", 1)))
+
+
+def least(schema: Schema, file: str) -> dict[str, Any]:
+    """An object with what it must have, and no more."""
+    properties = schema.get("properties", {})
+    return {name: _least(properties[name], file) for name in schema.get("required", ())}
+
+
+def _least(schema: Schema, file: str) -> Any:
+    plain, where = next(pair for pair in alternatives(schema, file) if _types(pair[0]) != {"null"})
+    return least(plain, where) if "required" in plain else sample(plain, where)
 
 
 def _types(schema: Schema) -> set[str]:

@@ -6,13 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from conformance import cases, profiles, scenarios
+from conformance import cases, profiles, scenarios, translate
 from conformance.server import Server
 
 CASES = cases.load()
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.scenario is None], ids=lambda c: c.id)
+@pytest.mark.parametrize(
+    "case",
+    [case for case in CASES if case.scenario is None] + translate.control_cases(),
+    ids=lambda case: case.id,
+)
 def test_case(case: cases.Case, pool: profiles.Pool) -> None:
     """The case's steps, in order, on the server that it names."""
     if case.server in profiles.REAL and not profiles.has_torch():

@@ -90,7 +90,9 @@ class Accumulator:
             self._call = None
 
     def _take_text(self, kind: type[TextBlock] | type[ReasoningBlock], text: str) -> None:
-        if kind is not self._kind:
+        if not text:
+            return
+        if kind is not self._kind or self._call is not None:
             self._close()
             self._kind = kind
         self._texts.append(text)

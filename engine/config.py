@@ -166,6 +166,13 @@ class Config:
     allow_open: bool = _option(
         "server", "listen on a public address without a key", False, switch=True
     )
+    state_dir: Path | None = _option(
+        "server",
+        "folder for what outlives the server: the key that signs and seals thoughts; "
+        "without it, heliograph in $XDG_STATE_HOME or in ~/.local/state",
+        None,
+        parse=Path,
+    )
     default_max_tokens: int | None = _option(
         "server",
         "output limit of requests that name none; without it, the remaining context",

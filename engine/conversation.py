@@ -57,11 +57,15 @@ Part = Text | Reasoning | ToolCall | ToolResult
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn; `parts` in the order the client gave them."""
+    """One turn; `parts` in the order the client gave them.
+
+    `keep`: the prompt up to here is worth keeping in the prefix cache longer than others.
+    """
 
     role: Role
     parts: tuple[Part, ...]
     name: str | None = None
+    keep: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +80,9 @@ class CustomFormat:
 class Tool:
     """A tool that the client runs: a function with JSON arguments, or, with `format`, a custom one.
 
-    `parameters` is the JSON Schema of the arguments, an object; `strict` has it enforced. `param`
-    is the path of the client's field, for errors.
+    `parameters` is the JSON Schema of the arguments, an object; `strict` has it enforced. A tool
+    that is not `listed` can be called, but the conversation itself tells the model of it: it is not
+    in the prompt's list of tools. `param` is the path of the client's field, for errors.
     """
 
     name: str
@@ -85,6 +90,7 @@ class Tool:
     parameters: Mapping[str, JsonValue] = field(default_factory=lambda: {"type": "object"})
     strict: bool = False
     format: CustomFormat | None = None
+    listed: bool = True
     param: str = "tools"
 
 
@@ -122,12 +128,14 @@ class Thinking:
 
     `effort` is a level, a number where the template takes one, or None for the template's default;
     "none" switches thinking off. `budget` caps the tokens of the thought, which is then closed;
-    `budget_param` is the client's name for it. None is no cap of the request's own.
+    `budget_param` is the client's name for it. None is no cap of the request's own. An `advisory`
+    budget does nothing where the model's thoughts cannot be cut, instead of being refused.
     """
 
     effort: Effort | int | None = None
     budget: int | None = None
     budget_param: str = "thinking_token_budget"
+    advisory: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +143,8 @@ class Conversation:
     """What the client meant, in order; becomes token ids through the chat template.
 
     `parallel_calls` False ends the turn with its first call. `continue_final` leaves the last
-    message open so that generation goes on inside it.
+    message open so that generation goes on inside it; `continue_param` is the client's field that
+    asked for it, for errors.
     """
 
     messages: tuple[Message, ...]
@@ -146,4 +155,5 @@ class Conversation:
     template_kwargs: Mapping[str, JsonValue] = field(default_factory=dict)
     add_generation_prompt: bool = True
     continue_final: bool = False
+    continue_param: str = "continue_final_message"
     add_special_tokens: bool = False

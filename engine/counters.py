@@ -36,7 +36,8 @@ class FirstResponse:
 class Counters:
     """Choices that were admitted; each ends as exactly one of completed, failed, cancelled.
 
-    `malformed_calls` began like calls and were returned as text.
+    `malformed_calls` began like calls and were returned as text. `dropped_reasoning` are sealed
+    thoughts that clients sent back, and that were left out because they did not open.
     """
 
     started: int = 0
@@ -45,4 +46,5 @@ class Counters:
     cancelled: int = 0
     refused: int = 0
     malformed_calls: int = 0
+    dropped_reasoning: int = 0
     first_response: FirstResponse = field(default_factory=FirstResponse)

@@ -40,7 +40,8 @@ class TokenRequest:
 
     `key` is unique for the life of the process. `stop_ids` end the sequence, `eos_ids` do so unless
     `sampling.ignore_eos`. `cache_scope` owns the prefixes that it may share. `max_tokens` fits
-    the context; 0 only scores the prompt. `deadline` is on the monotonic clock. `grammar` is what
+    the context; 0 only scores the prompt. The first `keep_tokens` of the prompt are worth caching
+    longer than others. `deadline` is on the monotonic clock. `grammar` is what
     llguidance compiles. `hint` is the text that scripted replies are matched by.
     """
 
@@ -52,6 +53,7 @@ class TokenRequest:
     eos_ids: tuple[int, ...]
     stop_ids: tuple[int, ...] = ()
     cache_scope: str = ""
+    keep_tokens: int = 0
     priority: int = 0
     deadline: float | None = None
     grammar: str | None = None

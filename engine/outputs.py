@@ -175,7 +175,7 @@ def _is_held(conversation: Conversation, request: GenerationRequest) -> bool:
 
 
 def _refuse_budget(thinking: Thinking) -> None:
-    if thinking.budget is not None:
+    if thinking.budget is not None and not thinking.advisory:
         raise RequestError(
             f"{thinking.budget_param}: the loaded model's thoughts cannot be cut, "
             "since no single token ends them",

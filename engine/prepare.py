@@ -12,6 +12,7 @@ from engine.events import FinishCause
 from engine.grammar.compile import grammar_of
 from engine.grammar.instruction import instruction
 from engine.outputs import OutputPlan, OutputPlanner
+from engine.text.keep import kept_tokens
 from engine.text.template import ChatTemplate
 from engine.text.tokenizer import Tokenizer
 from engine.types import (
@@ -80,8 +81,6 @@ class Preparer:
         """Raises RequestError for what the client got wrong, naming the field."""
         self._check_token_ids(request)
         sampling = self._sampling(request.sampling)
-        if request.constraint is not None:
-            grammar_of(request.constraint)  # what cannot be read cannot be asked for either
         prompt = self._render(request)
         max_tokens, limit_cause = self._output_limit(request, len(prompt.token_ids))
         if sampling.min_tokens > max_tokens:
@@ -93,7 +92,18 @@ class Preparer:
         if plan.grammar is not None and sampling.ignore_eos:
             raise RequestError("ignore_eos cannot be combined with a constraint", "ignore_eos")
         echo = self._echo(request, prompt)
+        prompt = replace(prompt, keep=self._keep(request, prompt))
         return Prepared(request, prompt, sampling, max_tokens, limit_cause, plan, echo)
+
+    def count(self, request: GenerationRequest) -> int:
+        """The tokens of the prompt that the request would be generated from, whatever their number.
+
+        Raises RequestError for a prompt, tools or a form of the answer that `prepare` refuses too.
+        Limits and sampling are not looked at.
+        """
+        prompt = self._render(request)
+        self._plan(request, prompt)
+        return len(prompt.token_ids)
 
     def _sampling(self, override: SamplingOverride) -> Sampling:
         chosen = {name: self._in_range(name, getattr(override, name)) for name in _RANGED}
@@ -162,6 +172,8 @@ class Preparer:
         return OutputPlan(grammar=None if constraint is None else grammar_of(constraint))
 
     def _render(self, request: GenerationRequest) -> Prompt:
+        if request.constraint is not None:
+            grammar_of(request.constraint)  # what cannot be read cannot be asked for either
         if isinstance(request.prompt, Conversation):
             return self.template.render(_instructed(request.prompt, request.constraint))
         raw: RawPrompt = request.prompt
@@ -176,9 +188,17 @@ class Preparer:
             raise RequestError("the prompt is empty", request.prompt_param)
         return Prompt(tuple(ids))
 
+    def _keep(self, request: GenerationRequest, prompt: Prompt) -> int:
+        asked = request.prompt
+        if not isinstance(asked, Conversation) or not any(one.keep for one in asked.messages):
+            return 0
+        conversation = _instructed(asked, request.constraint)
+        return kept_tokens(conversation, prompt, self.template.render)
+
     def _output_limit(self, request: GenerationRequest, prompt: int) -> tuple[int, FinishCause]:
         """The output limit, and whether reaching it means the request's limit or a full window."""
         window = self.info.engine.max_context
+        clamps = self._clamp_max_tokens or request.clamps_max_tokens
         wanted = request.max_tokens
         if prompt + min(1 if wanted is None else wanted, 1) > window:
             raise ContextOverflow(
@@ -191,7 +211,7 @@ class Preparer:
         remaining = window - prompt
         if wanted is None:
             wanted = self.info.default_max_tokens or remaining
-        elif wanted > remaining and not self._clamp_max_tokens:
+        elif wanted > remaining and not clamps:
             raise ContextOverflow(
                 f"This model's maximum context length is {window} tokens, but {prompt + wanted} "
                 f"were requested: {prompt} in the {request.prompt_param} and {wanted} as "

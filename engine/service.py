@@ -73,6 +73,13 @@ class Service:
             admission.release()
             raise
 
+    async def count(self, request: GenerationRequest) -> int:
+        """The tokens of the request's prompt, whether or not there is a place, room or an engine.
+
+        Raises RequestError for what the client got wrong about the prompt.
+        """
+        return await self.offload(lambda: self._preparer.count(request))
+
     def close(self) -> None:
         self._frontend.shutdown(wait=False, cancel_futures=True)
 
@@ -140,6 +147,7 @@ class Service:
             eos_ids=self.info.eos_ids,
             stop_ids=request.stops.token_ids,
             cache_scope=f"{request.tenant}\0{request.cache_salt}",
+            keep_tokens=item.prompt.keep,
             priority=request.priority,
             deadline=None if request.max_time is None else opened + request.max_time,
             grammar=item.plan.grammar,

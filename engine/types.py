@@ -153,18 +153,20 @@ class GenerationRequest:
     """One prompt and what to do with it; the only thing that adapters create.
 
     `max_tokens` None means the server's default, else what remains of the context; 0 generates
-    nothing. `max_time` is in seconds from admission on. `logprobs` None returns none, `prompt_top`
-    None no scores of the prompt. `beams` searches instead of sampling. `records` asks for a
-    `TokenRecord` of each token. `priority` lower comes first. `n` choices are generated
-    independently. `echo` puts the prompt before the output. `tenant` and `cache_salt` scope every
-    cache that outlives the request. `prompt_param` and `max_tokens_param` are the names that errors
-    use: the spelling of the client.
+    nothing. `clamps_max_tokens` shortens one that does not fit the context instead of refusing it.
+    `max_time` is in seconds from admission on. `logprobs` None returns none, `prompt_top` None no
+    scores of the prompt. `beams` searches instead of sampling. `records` asks for a `TokenRecord`
+    of each token. `priority` lower comes first. `n` choices are generated independently. `echo`
+    puts the prompt before the output. `tenant` and `cache_salt` scope every cache that outlives the
+    request. `prompt_param` and `max_tokens_param` are the names that errors use: the spelling of
+    the client.
     """
 
     prompt: Conversation | RawPrompt
     sampling: SamplingOverride = field(default_factory=SamplingOverride)
     stops: Stops = field(default_factory=Stops)
     max_tokens: int | None = None
+    clamps_max_tokens: bool = False
     max_time: float | None = None
     constraint: OutputConstraint | None = None
     repetition: RepetitionDetection | None = None
@@ -186,11 +188,13 @@ class Prompt:
     """What the model reads: made from a conversation by template and dialect, or raw.
 
     `tail` is the end of a rendered prompt, from where the last turn begins: what an output
-    continues. A dialect sees there whether the prompt has opened the model's thoughts.
+    continues. A dialect sees there whether the prompt has opened the model's thoughts. `keep` is
+    how many leading tokens the prefix cache should keep longer than others.
     """
 
     token_ids: tuple[int, ...]
     tail: str = ""
+    keep: int = 0
 
 
 @dataclass(frozen=True, slots=True)

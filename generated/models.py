@@ -4,8 +4,41 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import MISSING, BaseModel, ConfigDict, Field
+from pydantic import MISSING, AwareDatetime, BaseModel, ConfigDict, Field
 from typing_extensions import TypeAliasType
+
+
+class AnthropicModel(BaseModel):
+    """A model as Anthropic describes one."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    id: Annotated[
+        str,
+        Field(
+            description='The first configured name, else the identifier of the checkpoint.'
+        ),
+    ]
+    type: Annotated[Literal['model'], Field(description='The kind of object.')]
+    display_name: Annotated[str, Field(description='The same as id.')]
+    created_at: Annotated[
+        AwareDatetime, Field(description='When the server first described it.')
+    ]
+    lifecycle: Annotated[Literal['active'], Field(description='Always active.')]
+    max_input_tokens: Annotated[
+        int,
+        Field(
+            description='The context limit in tokens, prompt and output together.', ge=1
+        ),
+    ]
+    max_tokens: Annotated[int, Field(description='The most tokens of an answer.', ge=1)]
+    capabilities: Annotated[None | MISSING, Field(description='Not described.')] = (
+        MISSING
+    )
+    line: Annotated[None | MISSING, Field(description="None of Anthropic's.")] = MISSING
+    deprecated_at: Annotated[None | MISSING, Field(description='Never.')] = MISSING
+    retires_at: Annotated[None | MISSING, Field(description='Never.')] = MISSING
 
 
 class ModelSummary(BaseModel):
@@ -73,6 +106,20 @@ class Range(BaseModel):
     )
     min: Annotated[float, Field(description='The least value.')]
     max: Annotated[float, Field(description='The greatest value.')]
+
+
+class AnthropicModelList(BaseModel):
+    """The models as Anthropic lists them."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    data: Annotated[list[AnthropicModel], Field(description='The models.')]
+    first_id: Annotated[str | None, Field(description='The id of the first.')]
+    last_id: Annotated[str | None, Field(description='The id of the last.')]
+    has_more: Annotated[
+        bool, Field(description='Whether there are more behind the last.')
+    ]
 
 
 OptionalRange = TypeAliasType(
@@ -219,6 +266,15 @@ class ModelCard(BaseModel):
     flare: Annotated[FlareCard, Field(description='What this server adds.')]
 
 
+ModelReply = TypeAliasType(
+    "ModelReply",
+    Annotated[
+        ModelCard | AnthropicModel,
+        Field(description='The model in the shape that the client looks for.'),
+    ],
+)
+
+
 class ModelList(BaseModel):
     """The models, in the shapes that different clients look for."""
 
@@ -230,3 +286,12 @@ class ModelList(BaseModel):
     models: Annotated[
         list[ModelSummary], Field(description='The same models in short form.')
     ]
+
+
+ModelListReply = TypeAliasType(
+    "ModelListReply",
+    Annotated[
+        ModelList | AnthropicModelList,
+        Field(description='The list in the shape that the client looks for.'),
+    ],
+)

@@ -56,6 +56,13 @@ class MetricsSnapshot(BaseModel):
             description='What began like a tool call and was returned as text.', ge=0
         ),
     ] = MISSING
+    dropped_reasoning: Annotated[
+        int | MISSING,
+        Field(
+            description='Sealed thoughts of clients that did not open and were left out.',
+            ge=0,
+        ),
+    ] = MISSING
     reasoning_loop_cuts: Annotated[
         int | MISSING,
         Field(

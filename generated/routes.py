@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import BaseModel
 
-from . import chat_completions, completions, models, operations
+from . import chat_completions, completions, messages, models, operations
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +20,8 @@ class Route:
     stem: str  # the adapter's module
     operation: str  # the adapter's function
     request: type[BaseModel] | None
-    response: type[BaseModel] | None  # of a JSON answer
-    event: type[BaseModel] | None  # of the data of a streamed event
+    response: Any  # the model of a JSON answer, or a union of models; None without
+    event: Any  # the same of the data of a streamed event
     stream: bool
     authenticated: bool
     envelope: str  # the protocol whose errors it answers with
@@ -52,16 +53,40 @@ ROUTES: tuple[Route, ...] = (
         envelope="openai",
     ),
     Route(
+        method="POST",
+        path="/v1/messages",
+        stem="messages",
+        operation="create_message",
+        request=messages.MessagesRequest,
+        response=messages.MessageReply,
+        event=messages.MessageEvent,
+        stream=True,
+        authenticated=True,
+        envelope="anthropic",
+    ),
+    Route(
+        method="POST",
+        path="/v1/messages/count_tokens",
+        stem="messages",
+        operation="count_message_tokens",
+        request=messages.CountTokensRequest,
+        response=messages.TokenCount,
+        event=None,
+        stream=False,
+        authenticated=True,
+        envelope="anthropic",
+    ),
+    Route(
         method="GET",
         path="/v1/models",
         stem="models",
         operation="list_models",
         request=None,
-        response=models.ModelList,
+        response=models.ModelListReply,
         event=None,
         stream=False,
         authenticated=True,
-        envelope="openai",
+        envelope="by_version",
     ),
     Route(
         method="GET",
@@ -69,11 +94,11 @@ ROUTES: tuple[Route, ...] = (
         stem="models",
         operation="retrieve_model",
         request=None,
-        response=models.ModelCard,
+        response=models.ModelReply,
         event=None,
         stream=False,
         authenticated=True,
-        envelope="openai",
+        envelope="by_version",
     ),
     Route(
         method="GET",

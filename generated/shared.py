@@ -9,6 +9,20 @@ from pydantic import MISSING, BaseModel, ConfigDict, Field, StringConstraints
 from typing_extensions import TypeAliasType
 
 
+class AnthropicErrorInfo(BaseModel):
+    """What a program can act on."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    error_code: Annotated[
+        str, Field(description='A fixed word, such as thread_unsupported_request.')
+    ]
+    unsupported: Annotated[
+        list[str] | MISSING, Field(description='The fields that are not supported.')
+    ] = MISSING
+
+
 class ErrorDetail(BaseModel):
     """What went wrong."""
 
@@ -428,6 +442,25 @@ class FlareReply(BaseModel):
     ]
 
 
+class AnthropicErrorDetail(BaseModel):
+    """What went wrong."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    type: Annotated[
+        str,
+        Field(description='The class of the failure, such as invalid_request_error.'),
+    ]
+    message: Annotated[
+        str, Field(description='A sentence for people that names the field.')
+    ]
+    details: Annotated[
+        AnthropicErrorInfo | MISSING,
+        Field(description='More for programs; mostly absent.'),
+    ] = MISSING
+
+
 class ErrorEnvelope(BaseModel):
     """Every failure on an OpenAI route, and the last data of a stream that fails."""
 
@@ -560,6 +593,19 @@ PromptPosition = TypeAliasType(
 )
 
 
+class AnthropicError(BaseModel):
+    """Every failure on an Anthropic route, and the data of the error event that ends a stream."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    type: Annotated[Literal['error'], Field(description='The kind of object.')]
+    error: Annotated[AnthropicErrorDetail, Field(description='What went wrong.')]
+    request_id: Annotated[
+        str, Field(description='The id of the request, as in the header request-id.')
+    ]
+
+
 ResponseFormat = TypeAliasType(
     "ResponseFormat",
     Annotated[
@@ -581,8 +627,19 @@ PromptLogprobs = TypeAliasType(
 """One entry for each prompt token; null where there is nothing to report, as for the first."""
 
 
-class GenerationFields(BaseModel):
-    """What Chat Completions and Completions have in common."""
+EitherError = TypeAliasType(
+    "EitherError",
+    Annotated[
+        ErrorEnvelope | AnthropicError,
+        Field(
+            description='A failure in the envelope of the protocol that the client speaks.'
+        ),
+    ],
+)
+
+
+class ControlFields(BaseModel):
+    """What every route that generates takes besides what it generates from."""
 
     model: Annotated[
         str | None | MISSING,
@@ -596,29 +653,6 @@ class GenerationFields(BaseModel):
         bool | None | MISSING,
         Field(
             description='Send the answer as server-sent events while it is generated.',
-            json_schema_extra={'disposition': 'honoured'},
-        ),
-    ] = MISSING
-    stream_options: Annotated[
-        StreamOptions | None | MISSING,
-        Field(
-            description='What a stream carries besides text.',
-            json_schema_extra={'disposition': 'honoured'},
-        ),
-    ] = MISSING
-    n: Annotated[
-        int | None | MISSING,
-        Field(
-            description='How many choices to generate; 1 when absent. A seed advances by the index of the choice.',
-            ge=1,
-            json_schema_extra={'disposition': 'honoured'},
-            le=128,
-        ),
-    ] = MISSING
-    stop: Annotated[
-        StopString | StopStrings | None | MISSING,
-        Field(
-            description='Text or up to four texts that end the answer; 4096 bytes together. The match is not returned, see include_stop_str_in_output.',
             json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
@@ -837,13 +871,6 @@ class GenerationFields(BaseModel):
             le=2147483647,
         ),
     ] = MISSING
-    options: Annotated[
-        GenerationOptions | None | MISSING,
-        Field(
-            description="The output limit where Ollama's clients put it; other options are not read (Ollama).",
-            json_schema_extra={'disposition': 'honoured'},
-        ),
-    ] = MISSING
     priority: Annotated[
         int | None | MISSING,
         Field(
@@ -851,15 +878,6 @@ class GenerationFields(BaseModel):
             ge=-9223372036854775808,
             json_schema_extra={'disposition': 'honoured'},
             le=9223372036854775807,
-        ),
-    ] = MISSING
-    best_of: Annotated[
-        int | None | MISSING,
-        Field(
-            description='Choices are not ranked, so it must equal n, except under beam search.',
-            ge=1,
-            json_schema_extra={'disposition': 'honoured'},
-            le=128,
         ),
     ] = MISSING
     use_beam_search: Annotated[
@@ -891,43 +909,6 @@ class GenerationFields(BaseModel):
         bool | None | MISSING,
         Field(
             description='End the beam search as soon as there are enough finished answers (metrale).',
-            json_schema_extra={'disposition': 'honoured'},
-        ),
-    ] = MISSING
-    prompt_logprobs: Annotated[
-        int | None | MISSING,
-        Field(
-            description='Return the log probability of each prompt token with this many rivals; not in a stream (vLLM).',
-            ge=0,
-            json_schema_extra={'disposition': 'honoured'},
-            le=20,
-        ),
-    ] = MISSING
-    logprob_token_ids: Annotated[
-        ScoredTokenIds | None | MISSING,
-        Field(
-            description='Report these tokens at each place instead of the most likely ones; needs logprobs (vLLM).',
-            json_schema_extra={'disposition': 'honoured'},
-        ),
-    ] = MISSING
-    return_tokens_as_token_ids: Annotated[
-        bool | None | MISSING,
-        Field(
-            description='Write the tokens of log probabilities as token_id:ID instead of their text (vLLM).',
-            json_schema_extra={'disposition': 'honoured'},
-        ),
-    ] = MISSING
-    return_token_ids: Annotated[
-        bool | None | MISSING,
-        Field(
-            description='Return the token ids of the prompt and of the answer (vLLM).',
-            json_schema_extra={'disposition': 'honoured'},
-        ),
-    ] = MISSING
-    return_token_timestamps: Annotated[
-        bool | None | MISSING,
-        Field(
-            description='Return the time of each token of the answer, in seconds since the request was admitted (Helios).',
             json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
@@ -1400,5 +1381,86 @@ class GenerationFields(BaseModel):
         Field(
             description='the cache is not moved between servers',
             json_schema_extra={'disposition': 'refused'},
+        ),
+    ] = MISSING
+
+
+class GenerationFields(ControlFields):
+    """What Chat Completions and Completions have in common."""
+
+    stream_options: Annotated[
+        StreamOptions | None | MISSING,
+        Field(
+            description='What a stream carries besides text.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    n: Annotated[
+        int | None | MISSING,
+        Field(
+            description='How many choices to generate; 1 when absent. A seed advances by the index of the choice.',
+            ge=1,
+            json_schema_extra={'disposition': 'honoured'},
+            le=128,
+        ),
+    ] = MISSING
+    stop: Annotated[
+        StopString | StopStrings | None | MISSING,
+        Field(
+            description='Text or up to four texts that end the answer; 4096 bytes together. The match is not returned, see include_stop_str_in_output.',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    options: Annotated[
+        GenerationOptions | None | MISSING,
+        Field(
+            description="The output limit where Ollama's clients put it; other options are not read (Ollama).",
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    best_of: Annotated[
+        int | None | MISSING,
+        Field(
+            description='Choices are not ranked, so it must equal n, except under beam search.',
+            ge=1,
+            json_schema_extra={'disposition': 'honoured'},
+            le=128,
+        ),
+    ] = MISSING
+    prompt_logprobs: Annotated[
+        int | None | MISSING,
+        Field(
+            description='Return the log probability of each prompt token with this many rivals; not in a stream (vLLM).',
+            ge=0,
+            json_schema_extra={'disposition': 'honoured'},
+            le=20,
+        ),
+    ] = MISSING
+    logprob_token_ids: Annotated[
+        ScoredTokenIds | None | MISSING,
+        Field(
+            description='Report these tokens at each place instead of the most likely ones; needs logprobs (vLLM).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    return_tokens_as_token_ids: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='Write the tokens of log probabilities as token_id:ID instead of their text (vLLM).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    return_token_ids: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='Return the token ids of the prompt and of the answer (vLLM).',
+            json_schema_extra={'disposition': 'honoured'},
+        ),
+    ] = MISSING
+    return_token_timestamps: Annotated[
+        bool | None | MISSING,
+        Field(
+            description='Return the time of each token of the answer, in seconds since the request was admitted (Helios).',
+            json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING

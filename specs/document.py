@@ -110,6 +110,14 @@ class Specs:
                         ref = f"{stem}.yaml#/paths/{path.replace('/', '~1')}/{method}"
                         yield Operation(method.upper(), path, stem, Place(ref, item[method]))
 
+    def parameters(self, operation: Operation) -> list[Place]:
+        """What an operation reads of path, query and headers."""
+        places = (
+            operation.place.child("parameters", number)
+            for number in range(len(operation.place.schema.get("parameters", ())))
+        )
+        return [self.at(p.schema["$ref"]) if "$ref" in p.schema else p for p in places]
+
     def variants(self, place: Place, refused: bool = True) -> Iterator[Place]:
         """The schemas that a place stands for, without references and combinators.
 
@@ -178,6 +186,7 @@ class Specs:
         merged |= {"type": "object", "required": [], "properties": {}}
         for part in schema["allOf"]:
             whole = self.at(part["$ref"]).schema if "$ref" in part else part
+            whole = self._merged(whole) if "allOf" in whole else whole
             merged["required"] += whole.get("required", [])
             merged["properties"] |= whole["properties"]
         return merged

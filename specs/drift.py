@@ -2,7 +2,7 @@
 
 Each operation names its official types in `x-official`. Every official request field must be in the
 spec with a disposition, and every official response field in the response schema, at every depth.
-The marker `x-opaque` on a property ends the comparison there.
+The marker `x-opaque` on a property or an object ends the comparison there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import sdk_types
-from .document import Operation, Place, Specs, load
+from .document import Json, Operation, Place, Specs, load
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,8 @@ class Comparison:
         self.seen.add(key)
         constants = sdk_types.constants(official)
         objects = [v for v in variants if "properties" in v.schema and _fits(v, constants)]
+        if any(place.schema.get("x-opaque") for place in objects):
+            return
         if not objects:
             self._report(variants[0], str(constants or member.__name__), "has no schema")
         for name, wanted in official.items() if objects else ():
@@ -93,9 +95,15 @@ class Comparison:
 def _fits(place: Place, constants: dict[str, Any]) -> bool:
     properties = place.schema["properties"]
     return all(
-        "const" not in properties.get(name, {}) or properties[name]["const"] == value
+        value in _admitted(properties[name])
         for name, value in constants.items()
+        if _admitted(properties.get(name, {}))
     )
+
+
+def _admitted(schema: Json) -> list[Any]:
+    """The only values that a schema admits, where it lists them."""
+    return [schema["const"]] if "const" in schema else schema.get("enum", [])
 
 
 def drift(specs: Specs) -> tuple[list[Missing], int]:
@@ -104,11 +112,12 @@ def drift(specs: Specs) -> tuple[list[Missing], int]:
     count = 0
     flat = specs.flattened()
     for operation in flat.operations():
-        for part, name in operation.place.schema.get("x-official", {}).items():
-            comparison = Comparison(flat, is_request=part == "request")
-            comparison.compare(sdk_types.find(name), _places(flat, operation, part))
-            missing += [found for found in comparison.missing if found not in missing]
-            count += comparison.count
+        for part, names in operation.place.schema.get("x-official", {}).items():
+            for name in [names] if isinstance(names, str) else names:
+                comparison = Comparison(flat, is_request=part == "request")
+                comparison.compare(sdk_types.find(name), _places(flat, operation, part))
+                missing += [found for found in comparison.missing if found not in missing]
+                count += comparison.count
     return missing, count
 
 
@@ -129,8 +138,8 @@ def main() -> int:
     missing, count = drift(load())
     for found in missing:
         print(found)
-    version = importlib.metadata.version("openai")
-    print(f"openai {version}: {count} official fields compared, {len(missing)} missing")
+    versions = (f"{name} {importlib.metadata.version(name)}" for name in ("openai", "anthropic"))
+    print(f"{', '.join(versions)}: {count} official fields compared, {len(missing)} missing")
     return 1 if missing else 0
 
 

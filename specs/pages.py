@@ -84,12 +84,13 @@ def request_rows(specs: Specs, operation: Operation) -> list[Row]:
         Row(
             parameter["name"],
             parameter["in"],
-            type_text(specs, operation.place.child("parameters", number, "schema")),
+            type_text(specs, place.child("schema")),
             parameter.get("required", False),
             parameter["x-disposition"],
             parameter["description"],
         )
-        for number, parameter in enumerate(operation.place.schema.get("parameters", []))
+        for place in specs.parameters(operation)
+        for parameter in [place.schema]
     ]
     return rows + (_rows(specs, operation.request) if operation.request else [])
 
@@ -183,7 +184,7 @@ def starlette_path(operation: Operation) -> str:
     """The path in the form that Starlette routes, `{name:path}` where a value may hold slashes."""
     path = operation.path
     for parameter in operation.place.schema.get("parameters", []):
-        if parameter.get("x-spans-slashes"):
+        if "name" in parameter and parameter.get("x-spans-slashes"):
             path = path.replace(f"{{{parameter['name']}}}", f"{{{parameter['name']}:path}}")
     return path
 

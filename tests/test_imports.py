@@ -46,6 +46,12 @@ SHARED_ADAPTERS = tuple(
         "tools", "thinking", "validation",
     )
 )  # fmt: skip
+OF_MESSAGES = tuple(
+    f"adapters.{name}"
+    for name in (
+        "seal", "message_history", "message_tools", "message_edits", "message_encode",
+    )
+)  # fmt: skip
 FROM_ENGINE = (
     "engine.types", "engine.conversation", "engine.events", "engine.errors", "engine.service",
     "engine.generation", "engine.accumulate", "engine.decide", "engine.counters",
@@ -66,7 +72,7 @@ def _stem(name: str) -> Row:
         "tokenize": ("adapters.chat_completions", "adapters.completions")
     }
     extra |= {"chat_completions": ("adapters.chat_encode",)}
-    extra |= {"responses": ("adapters.store", "adapters.seal"), "messages": ("adapters.seal",)}
+    extra |= {"responses": ("adapters.store", "adapters.seal"), "messages": OF_MESSAGES}
     own = (f"generated.{name}", "generated.shared")
     return Row((*own, *FROM_ENGINE, *SHARED_ADAPTERS, *extra.get(name, ())), EVERY_DEVICE_LIBRARY)
 
@@ -112,6 +118,10 @@ TABLE: dict[str, Row] = {
         ("engine.types", "engine.events", "engine.text.tokenizer"),  # the tokenizer: for its type
         _LIGHT_NEVER,
     ),
+    "adapters.seal": Row((), _LIGHT_NEVER),
+    **{name: Row(_stem("messages").may, EVERY_DEVICE_LIBRARY)
+       for name in OF_MESSAGES if name != "adapters.seal"},
+    "adapters.call": Row((*_ADAPTER.may, "adapters.seal"), EVERY_DEVICE_LIBRARY),
     "adapters.tools": Row(("engine.conversation", "engine.errors"), _LIGHT_NEVER),
     "adapters.thinking": Row(("engine.conversation", "engine.errors"), _LIGHT_NEVER),
     "adapters.http": Row((), EVERY_DEVICE_LIBRARY),
@@ -239,6 +249,9 @@ def test_a_module_imports_what_its_row_allows(module: str) -> None:
         ("adapters.chat_encode", "from adapters.chat_completions import decode"),
         ("adapters.chat_encode", "from generated.chat_completions import ChatMessage"),
         ("adapters.completions", "from adapters.chat_encode import encode"),
+        ("adapters.chat_completions", "from adapters.message_history import read_history"),
+        ("adapters.message_history", "from adapters.messages import decode"),
+        ("adapters.message_encode", "from generated.chat_completions import ChatMessage"),
         ("adapters.http", "from adapters import app"),
         ("adapters.generation", "from generated.completions import Completion"),
         ("adapters.app", "from engine.client import ProcessClient"),

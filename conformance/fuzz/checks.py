@@ -5,21 +5,50 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import httpx2
 import jsonschema_rs
 import schemathesis
 from schemathesis import Case, CheckContext, GenerationMode, Response
 
-from conformance import spec, sse
-from conformance.fuzz.semantics import explanation
-from conformance.replies import error_of
+from conformance import message_replies, spec, sse
+from conformance.fuzz.semantics import explanation, is_explained
+from conformance.reply import Reply, anthropic_error_of, error_of
 
+_EITHER = {401: "authentication_error", 413: "request_too_large", 429: "rate_limit_error"}
 STATUS_TYPES = {
-    401: "authentication_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    500: "server_error",
-    503: "server_error",
+    "openai": {**_EITHER, 500: "server_error", 503: "server_error"},
+    "anthropic": {
+        **_EITHER,
+        404: "not_found_error",
+        500: "api_error",
+        503: "api_error",
+        529: "overloaded_error",
+    },
 }
+"""Of each protocol; the other statuses are invalid_request_error."""
+_FILES = {
+    "/v1/chat/completions": "chat_completions",
+    "/v1/completions": "completions",
+    "/v1/messages": "messages",
+}
+
+
+def _protocol(response: Response, case: Case[Any]) -> str:
+    """Whose envelope the failure has: by the path, and on shared paths by Anthropic's header."""
+    path = case.operation.path
+    shared = path.startswith("/v1/models") and "anthropic-version" in response.request.headers
+    return "anthropic" if path.startswith("/v1/messages") or shared else "openai"
+
+
+def _headers(response: Response) -> httpx2.Headers:
+    return httpx2.Headers([(name, value) for name, [value, *_] in response.headers.items()])
+
+
+def _error(response: Response, case: Case[Any]) -> dict[str, Any]:
+    body = sse.strict_json(response.content)
+    if _protocol(response, case) == "anthropic":
+        return anthropic_error_of(body, _headers(response))
+    return error_of(body)
 
 
 def _media_type(response: Response) -> str:
@@ -31,8 +60,9 @@ def envelope(ctx: CheckContext, response: Response, case: Case[Any]) -> None:
     """A failure has exactly the keys of the envelope, the type of its status, and an id."""
     assert response.headers["x-request-id"][0].startswith("req_")
     if response.status_code >= 400 and case.method != "HEAD":
-        error = error_of(sse.strict_json(response.content))
-        expected = STATUS_TYPES.get(response.status_code, "invalid_request_error")
+        error = _error(response, case)
+        types = STATUS_TYPES[_protocol(response, case)]
+        expected = types.get(response.status_code, "invalid_request_error")
         assert error["type"] == expected, f"{response.status_code}: {error}"
 
 
@@ -43,34 +73,44 @@ def explained(ctx: CheckContext, response: Response, case: Case[Any]) -> None:
     if meta is None or meta.generation.mode is not GenerationMode.POSITIVE:
         return
     if response.status_code != 200:
-        error = error_of(sse.strict_json(response.content))
-        unknown = case.operation.path.endswith("/{model}") and error["code"] == "model_not_found"
-        assert unknown or (response.status_code == 400 and explanation(error)), (
+        error = _error(response, case)
+        unknown = case.operation.path.endswith("/{model}") and response.status_code == 404
+        known = is_explained(error) if "code" not in error else explanation(error)
+        assert unknown or (response.status_code == 400 and known), (
             f"a valid request is refused without a reason: {response.status_code} {error}"
         )
 
 
 @schemathesis.check
 def stream(ctx: CheckContext, response: Response, case: Case[Any]) -> None:
-    """Payloads match the item schema; a stream ends with [DONE] or, without it, with an error."""
+    """Payloads match the item schema; a stream ends with [DONE] or, without it, with an error.
+
+    A stream of a message keeps the whole grammar of its protocol.
+    """
     if _media_type(response) != "text/event-stream":
         return
     events = [event for event in sse.parse(response.content) if event.comment is None]
     assert events, "an empty stream"
+    if _protocol(response, case) == "anthropic":
+        reply = Reply(response.status_code, _headers(response))
+        for event in events:
+            message_replies.take(reply, event)
+        assert reply.done or reply.error, f"the stream ends with {events[-1]}"
     validators = payloads(case.operation.path)
     for event in events:
         if event.data != sse.DONE:
             problems = [list(v.iter_errors(event.data)) for v in validators]
             assert not all(problems), f"{problems[0][0].message}: {event.data}"
-    last = events[-1].data
-    assert last == sse.DONE or "error" in last, f"the stream ends with {last}"
-    assert [event.data for event in events].count(sse.DONE) <= 1
+    if _protocol(response, case) == "openai":
+        last = events[-1].data
+        assert last == sse.DONE or "error" in last, f"the stream ends with {last}"
+        assert [event.data for event in events].count(sse.DONE) <= 1
 
 
 @cache
 def payloads(path: str) -> list[jsonschema_rs.Draft202012Validator]:
     """Validators of a route's chunk and of the error that may end its stream."""
-    file = "chat_completions" if "chat" in path else "completions"
+    file = _FILES[path]
     content = spec.document(file)["paths"][path]["post"]["responses"]["200"]["content"]
     choices = content["text/event-stream"]["itemSchema"]["properties"]["data"]["anyOf"]
     schemas = [choice["contentSchema"] for choice in choices if "contentSchema" in choice]

@@ -6,6 +6,7 @@ accepts a 400 for a schema-valid body only when one entry explains it.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -89,3 +90,43 @@ REASONS = (
 def explanation(error: dict[str, str | None]) -> Reason | None:
     """The first reason that explains an error, if any."""
     return next((reason for reason in REASONS if reason.explains(error)), None)
+
+
+_FORM = (
+    r"output_config\.format\.schema|output_format\.schema|response_format[.\w]*|guided_\w+|regex"
+    r"|structured_outputs\.\w+|json_schema|grammar|tools\[\d+\]\.input_schema|tools"
+    r"|messages[\[\]\w.]+\.definition\.input_schema"
+)
+SENTENCES = (
+    ("a schema or a grammar is more than JSON Schema can say", f"^({_FORM}): "),
+    ("fields can leave no token", "the fields contradict each other"),
+    ("the window is the model's", "prompt is too long"),
+    ("the vocabulary is the model's", "outside the vocabulary"),
+    ("a sum over a list", "longer than 4096 bytes"),
+    ("a sum over two lists", "more than 16 together"),
+    ("two fields exclude each other", "cannot be combined"),
+    ("two fields exclude each other", "beam search cannot be streamed"),
+    ("two fields exclude each other", "beam search takes no"),
+    ("two members must agree", "more than max_pattern_size"),
+    ("two members must agree", "min_count must be at least 2"),
+    ("items of a list must differ in a member", "is the name of an earlier tool"),
+    ("a tool is defined once", "is the name of another tool"),
+    ("a schema is data here", "must be the schema of an object"),
+    ("one field needs another", "there is no tool to call"),
+    ("one field names what is in another", "is not among the tools"),
+    ("a word is no number", "a number without quotes"),
+    ("several names of one thing", "one budget with two values"),
+    ("two fields must agree", "must be greater than `thinking.budget_tokens`"),
+    ("the delimiters are the model's", "cannot be cut"),
+    ("two fields must agree", "more than the output limit"),
+    ("blocks belong to roles", "belongs into"),
+    ("what is left out of the prompt cannot be all of it", "has nothing to answer"),
+    ("the template is the model's", "template"),
+    ("the models are the server's", "is not the id of a model"),
+)
+"""The same for Anthropic's errors, which have a sentence and no code: why, and a pattern of it."""
+
+
+def is_explained(error: dict[str, str | None]) -> bool:
+    """Whether the sentence of an Anthropic error is among those."""
+    return any(re.search(words, error["message"] or "") for _, words in SENTENCES)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from conformance import sse
 from conformance.profiles import KEYS, Pool
-from conformance.replies import PATHS, error_of
+from conformance.replies import PATHS
+from conformance.reply import failure_of
 
 EXAMPLES = int(os.environ.get("HELIOGRAPH_EXAMPLES", "15")) * 4
 SETTINGS = hypothesis.settings(
@@ -51,7 +52,9 @@ fields = st.sampled_from(
      "top_logprobs", "prompt_logprobs", "logprob_token_ids", "return_token_ids", "bad_words",
      "allowed_token_ids", "stop_token_sequences", "dry_multiplier", "dry_sequence_breakers",
      "lz_penalty", "top_n_sigma", "repetition_detection", "structured_outputs", "guided_json",
-     "json_schema", "regex", "grammar", "guided_choice", "num_beams", "options", "max_time_ms"]
+     "json_schema", "regex", "grammar", "guided_choice", "num_beams", "options", "max_time_ms",
+     "system", "stop_sequences", "thinking", "output_config", "output_format", "cache_control",
+     "context_management", "thread", "container", "mcp_servers", "betas", "compaction"]
 )  # fmt: skip
 bodies = st.dictionaries(fields, values, max_size=6)
 _BASE: dict[str, Any] = {
@@ -147,7 +150,8 @@ def _send(
     assert response.status_code < 500, f"{response.status_code} {response.text[:500]}"
     assert response.headers["x-request-id"].startswith("req_")
     if response.status_code >= 400:
-        error_of(sse.strict_json(response.content))
+        sse.strict_json(response.content)
+        failure_of(response)
     elif response.headers["content-type"].startswith("text/event-stream"):
         sse.parse(response.content)
     else:

@@ -9,15 +9,18 @@ from conformance.scenarios import (
     admission,
     encodings,
     engine,
+    kept,
     lifecycle,
+    messages,
     sampling,
     streams,
     tools,
     wire,
 )
 
+_MODULES = (
+    admission, encodings, engine, kept, lifecycle, messages, sampling, streams, tools, wire
+)  # fmt: skip
 FUNCTIONS: dict[str, Callable[[Any, Any], None]] = {
-    function.__name__: function
-    for module in (admission, encodings, engine, lifecycle, sampling, streams, tools, wire)
-    for function in module.SCENARIOS
+    function.__name__: function for module in _MODULES for function in module.SCENARIOS
 }

@@ -13,7 +13,8 @@ import httpx2
 import zstandard
 
 from conformance.profiles import KEYS, SMALL_BODY, Pool
-from conformance.replies import PATHS, error_of
+from conformance.replies import PATHS
+from conformance.reply import failure_of
 from conformance.server import Server
 
 _ENCODERS: dict[str, Callable[[bytes], bytes]] = {
@@ -29,13 +30,13 @@ def content_encodings(pool: Pool, _: Callable[..., Server]) -> None:
     """Each encoding works; corrupt is 400, unknown 415, too large before or after decoding 413."""
     server = pool.get("guarded")
 
-    def post(content: bytes, encoding: str) -> httpx2.Response:
+    def post(content: bytes, encoding: str, route: str = "chat") -> httpx2.Response:
         headers = {
             "authorization": f"Bearer {KEYS['ops']}",
             "content-type": "application/json",
             "content-encoding": encoding,
         }
-        return server.http.post(PATHS["chat"], content=content, headers=headers)
+        return server.http.post(PATHS[route], content=content, headers=headers)
 
     body = json.dumps({"messages": [{"role": "user", "content": "hello"}]}).encode()
     for name, encode in _ENCODERS.items():
@@ -49,6 +50,14 @@ def content_encodings(pool: Pool, _: Callable[..., Server]) -> None:
     _refused(post(body, "gzip, snappy"), 415, "invalid_request_error")
 
     large = json.dumps({"messages": [], "pad": "a" * SMALL_BODY}).encode()
+    for route in ("messages", "count"):
+        message = json.dumps({**json.loads(body), "max_tokens": 8}).encode()
+        for name, encode in _ENCODERS.items():
+            assert post(encode(message), name, route).status_code == 200, name
+        _refused(post(b"\x00corrupt\xff", "gzip", route), 400, "invalid_request_error")
+        _refused(post(message, "snappy", route), 415, "invalid_request_error")
+        _refused(post(gzip.compress(large), "gzip", route), 413, "request_too_large")
+        _refused(post(large, "identity", route), 413, "request_too_large")
     _refused(post(large, "identity"), 413, "request_too_large")
     before = server.resident()["api"]
     bomb = b" " * (256 * 1024 * 1024)
@@ -70,7 +79,7 @@ def _bomb(name: str, data: bytes) -> bytes:
 
 def _refused(response: Any, status: int, kind: str) -> None:
     assert response.status_code == status, f"{response.status_code} {response.text[:300]}"
-    assert error_of(response.json())["type"] == kind
+    assert failure_of(response)["type"] == kind
 
 
 SCENARIOS = (content_encodings,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +15,8 @@ from conformance.profiles import Pool
 from conformance.replies import Reply, error_of, opened, send, take
 from conformance.server import Server
 
+_FAILURES = {"chat": "server_error", "messages": "api_error"}
+"""The type of what is the server's fault, on routes of both protocols."""
 _LONG = {"match": "^long", "text": "one two three four five six seven " * 6, "delay_ms": 30}
 
 
@@ -23,36 +26,38 @@ def _chat(text: str, **fields: Any) -> dict[str, Any]:
 
 def drain(_: Pool, start: Callable[..., Server]) -> None:
     """D041: after SIGTERM a running stream ends well, a new request is refused, then exit 0."""
-    server = start([_LONG], "--drain-seconds", "30")
-    body = _chat("long")
-    with opened(server.http, "chat", body) as response:
-        reply = Reply(200, response.headers)
-        stream = sse.events(response.iter_raw())
-        take(reply, next(stream), "chat", body)
-        server.terminate()
-        _expect_refusal(server)
-        for event in stream:
-            take(reply, event, "chat", body)
-    assert reply.done and reply.text == _LONG["text"] and reply.finish == "stop"
-    assert server.wait(20) == 0
+    for route, finish in (("chat", "stop"), ("messages", "end_turn")):
+        server = start([_LONG], "--drain-seconds", "30")
+        body = _chat("long", max_tokens=100)
+        with opened(server.http, route, body) as response:
+            reply = Reply(200, response.headers)
+            stream = sse.events(response.iter_raw())
+            take(reply, next(stream), route, body)
+            server.terminate()
+            _expect_refusal(server, route)
+            for event in stream:
+                take(reply, event, route, body)
+        assert reply.done and reply.text == _LONG["text"] and reply.finish == finish
+        assert server.wait(20) == 0
 
 
 def drain_deadline(_: Pool, start: Callable[..., Server]) -> None:
     """D041: a stream that still runs at the deadline ends with an error event; exit 0."""
-    server = start([_LONG], "--drain-seconds", "0.3")
-    body = _chat("long")
-    with opened(server.http, "chat", body) as response:
-        reply = Reply(200, response.headers)
-        stream = sse.events(response.iter_raw())
-        take(reply, next(stream), "chat", body)
-        server.terminate()
-        for event in stream:
-            take(reply, event, "chat", body)
-    assert reply.error and reply.error["type"] == "server_error" and not reply.done
-    assert server.wait(20) == 0
+    for route, kind in _FAILURES.items():
+        server = start([_LONG], "--drain-seconds", "0.3")
+        body = _chat("long", max_tokens=100)
+        with opened(server.http, route, body) as response:
+            reply = Reply(200, response.headers)
+            stream = sse.events(response.iter_raw())
+            take(reply, next(stream), route, body)
+            server.terminate()
+            for event in stream:
+                take(reply, event, route, body)
+        assert reply.error and reply.error["type"] == kind and not reply.done
+        assert server.wait(20) == 0
 
 
-def _expect_refusal(server: Server) -> None:
+def _expect_refusal(server: Server, route: str) -> None:
     """A new request meets 503 with Retry-After, or no listener at all; it never hangs."""
     for _ in range(200):
         try:
@@ -65,29 +70,39 @@ def _expect_refusal(server: Server) -> None:
         raise AssertionError("the server does not notice SIGTERM")
     assert int(health.headers["retry-after"]) >= 1
     with httpx2.Client(base_url=server.url, timeout=5) as client:
-        reply = send(client, "chat", _chat("hello", stream=False))
-    assert reply.status == 503 and reply.error and reply.error["type"] == "server_error"
+        reply = send(client, route, _chat("hello", stream=False, max_tokens=8))
+    assert reply.status == 503 and reply.error and reply.error["type"] == _FAILURES[route]
     assert int(reply.headers["retry-after"]) >= 1
 
 
 def engine_death(_: Pool, start: Callable[..., Server]) -> None:
     """D042: the engine dies; open streams end with an error, health and requests say 503."""
     server = start([_LONG, {"match": "^crash", "text": "a b c d e", "crash_after": 2}])
-    body = _chat("long")
-    with opened(server.http, "chat", body) as response:
-        reply = Reply(200, response.headers)
-        stream = sse.events(response.iter_raw())
-        take(reply, next(stream), "chat", body)
+    body = _chat("long", max_tokens=100)
+    with (
+        opened(server.http, "chat", body) as response,
+        opened(server.http, "messages", body) as message,
+    ):
+        replies = {"chat": Reply(200, response.headers), "messages": Reply(200, message.headers)}
+        streams = {
+            "chat": sse.events(response.iter_raw()),
+            "messages": sse.events(message.iter_raw()),
+        }
+        for route, stream in streams.items():
+            take(replies[route], next(stream), route, body)
         crashed = send(server.http, "chat", _chat("crash", stream=False))
         assert crashed.status in (500, 503) and crashed.error
-        for event in stream:
-            take(reply, event, "chat", body)
-    assert reply.error and reply.error["type"] == "server_error" and not reply.done
+        for route, stream in streams.items():
+            for event in stream:
+                take(replies[route], event, route, body)
+    for route, reply in replies.items():
+        assert reply.error and reply.error["type"] == _FAILURES[route] and not reply.done
     health = server.http.get("/health")
     assert health.status_code == 503 and error_of(health.json())["type"] == "server_error"
     assert int(health.headers["retry-after"]) >= 1
-    for streamed in (True, False):
-        later = send(server.http, "chat", _chat("hello", stream=streamed))
+    for route, streamed in product(_FAILURES, (True, False)):
+        later = send(server.http, route, _chat("hello", stream=streamed, max_tokens=8))
+        assert later.error and later.error["type"] == _FAILURES[route]
         assert later.status == 503 and int(later.headers["retry-after"]) >= 1
     server.until(lambda m: m["held"] == 0, "every place is free again", 5)
 

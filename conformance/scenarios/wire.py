@@ -6,13 +6,16 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import httpx2
 from prometheus_client.parser import text_string_to_metric_families
 
 from conformance.profiles import Pool
-from conformance.replies import PATHS, error_of, send
+from conformance.replies import PATHS, send
+from conformance.reply import anthropic_error_of, error_of, failure_of
 from conformance.server import Server
 
 _GOOD = '{"messages": [{"role": "user", "content": "hello"}]}'
+_MESSAGE = '{"max_tokens": 64, "messages": [{"role": "user", "content": "hello"}]}'
 _NOT_JSON = [
     b"", b" ", b"{", b"[]", b"null", b'"text"', b"{}{}", b"\xff\xfe", b"\x00",
     b"{'a': 1}", b"[" * 100_000,
@@ -31,7 +34,7 @@ def malformed_bodies(pool: Pool, _: Callable[..., Server]) -> None:
             headers = {"content-type": "application/json"}
             response = client.post(path, content=content, headers=headers)
             assert response.status_code == 400, f"{content[:60]!r}: {response.text[:200]}"
-            assert error_of(response.json())["type"] == "invalid_request_error"
+            assert failure_of(response)["type"] == "invalid_request_error"
     assert client.get("/health").json() == {"status": "ok"}
 
 
@@ -49,10 +52,11 @@ def media_types(pool: Pool, _: Callable[..., Server]) -> None:
         "multipart/form-data; boundary=x": 415,
     }.items():
         headers = {} if name is None else {"content-type": name}
-        response = client.post(PATHS["chat"], content=_GOOD.encode(), headers=headers)
-        assert response.status_code == status, f"{name}: {response.text}"
-        if status == 415:
-            assert error_of(response.json())["type"] == "invalid_request_error"
+        for route, good in (("chat", _GOOD), ("messages", _MESSAGE), ("count", _MESSAGE)):
+            response = client.post(PATHS[route], content=good.encode(), headers=headers)
+            assert response.status_code == status, f"{name}: {response.text}"
+            if status == 415:
+                assert failure_of(response)["type"] == "invalid_request_error"
 
 
 def paths_and_methods(pool: Pool, _: Callable[..., Server]) -> None:
@@ -62,11 +66,18 @@ def paths_and_methods(pool: Pool, _: Callable[..., Server]) -> None:
     for path in ("/", "/v1", "/v1/nothing", "/v1/chat/completions/", "/v1/chat", "//v1/models"):
         response = client.get(path)
         assert response.status_code == 404, f"{path}: {response.status_code}"
-        assert error_of(response.json())["type"] == "invalid_request_error"
+        assert failure_of(response)["type"] == "invalid_request_error"
+        seen.add(response.headers["x-request-id"])
+    for path in ("/v1/messages/", "/v1/messages/nothing", "/v1/messages/batches"):
+        response = client.post(path, json={})
+        assert response.status_code == 404, f"{path}: {response.status_code}"
+        assert failure_of(response)["type"] == "not_found_error"
         seen.add(response.headers["x-request-id"])
     for method, path, allowed in (
         ("GET", PATHS["chat"], "POST"),
         ("DELETE", PATHS["completions"], "POST"),
+        ("GET", PATHS["messages"], "POST"),
+        ("DELETE", PATHS["count"], "POST"),
         ("PUT", "/v1/models", "GET"),
         ("POST", "/v1/models/solar", "GET"),
         ("POST", "/health", "GET"),
@@ -75,9 +86,18 @@ def paths_and_methods(pool: Pool, _: Callable[..., Server]) -> None:
         response = client.request(method, path)
         assert response.status_code == 405, f"{method} {path}: {response.status_code}"
         assert allowed in response.headers["allow"].split(", ")
-        assert error_of(response.json())["type"] == "invalid_request_error"
+        assert failure_of(response)["type"] == "invalid_request_error"
         seen.add(response.headers["x-request-id"])
-    assert len(seen) == 12, "a request id came twice"
+    for method, path, status, kind in (
+        ("GET", "/v1/nothing", 404, "not_found_error"),
+        ("POST", "/v1/models", 405, "invalid_request_error"),
+    ):
+        headers = {"anthropic-version": "2023-06-01"}
+        response = client.request(method, path, headers=headers)
+        assert response.status_code == status, f"{method} {path}: {response.status_code}"
+        assert anthropic_error_of(response.json(), response.headers)["type"] == kind
+        seen.add(response.headers["x-request-id"])
+    assert len(seen) == 19, "a request id came twice"
 
 
 def upgrade_offers(pool: Pool, _: Callable[..., Server]) -> None:
@@ -90,8 +110,9 @@ def upgrade_offers(pool: Pool, _: Callable[..., Server]) -> None:
             "upgrade": offer,
             "http2-settings": "AAMAAABkAARAAAAAAAIAAAAA",
         }
-        response = client.post(PATHS["chat"], content=_GOOD.encode(), headers=headers)
-        assert response.status_code == 200, f"{offer}: {response.text}"
+        for route, good in (("chat", _GOOD), ("messages", _MESSAGE)):
+            response = client.post(PATHS[route], content=good.encode(), headers=headers)
+            assert response.status_code == 200, f"{offer}: {response.text}"
 
 
 def bounds(pool: Pool, _: Callable[..., Server]) -> None:
@@ -131,6 +152,37 @@ def bounds(pool: Pool, _: Callable[..., Server]) -> None:
         assert not reply.error or (reply.error["param"] or "").startswith("prompt")
     reply = send(client, "completions", {"prompt": "x", "n": 129})
     assert reply.status == 400 and reply.error and reply.error["param"] == "n"
+    _bounds_of_messages(client)
+
+
+def _bounds_of_messages(client: httpx2.Client) -> None:
+    turn, block = {"role": "user", "content": ""}, {"type": "text", "text": ""}
+    result = {"type": "tool_result", "tool_use_id": "x", "content": [block]}
+    tools = [{"name": f"f{number}", "input_schema": {"type": "object"}} for number in range(1025)]
+    edit = {"type": "clear_thinking_20251015", "keep": "all"}
+
+    def said(*blocks: object) -> list[dict[str, Any]]:
+        return [{"role": "user", "content": list(blocks)}]
+
+    bounds: tuple[tuple[str, Any, Any], ...] = (
+        ("messages", [turn] * 16_384, [turn] * 16_385),
+        ("messages", said(*[block] * 16_384), said(*[block] * 16_385)),
+        ("messages", said(result), said({**result, "content": [block] * 16_385})),
+        ("system", [block] * 16_384, [block] * 16_385),
+        ("tools", tools[:1024], tools),
+        ("context_management", {"edits": [edit] * 16}, {"edits": [edit] * 17}),
+        ("stop_sequences", ["x"] * 4, ["x"] * 5),
+        ("stop_sequences", ["x" * 4096], ["x" * 4097]),
+    )
+    for name, most, above in bounds:
+        body = {"messages": [turn], "max_tokens": 1}
+        reply = send(client, "messages", {**body, name: most})
+        full = reply.error and reply.error["message"].startswith("prompt is too long")
+        assert reply.status == 200 or full, f"{name}: {reply.error}"
+        for route in ("messages", "count") if name != "stop_sequences" else ("messages",):
+            reply = send(client, route, {**body, name: above})
+            assert reply.status == 400 and reply.error, f"{route} {name}: {reply.status}"
+            assert name in reply.error["message"], reply.error
 
 
 def health_and_metrics(pool: Pool, _: Callable[..., Server]) -> None:

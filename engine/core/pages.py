@@ -13,6 +13,10 @@ class PagePool:
 
     A page without owners is free. A free page may keep its contents under a hash of the prefix
     index: it is then reused either by a match or, in least-recently-used order, by eviction.
+
+    A client may want a prefix to be kept: its pages are evicted behind all others. At most half of
+    the pool is protected so while it is free. Past that, the page that was used longest ago is one
+    like others again.
     """
 
     def __init__(self, num_pages: int, index: PrefixIndex) -> None:
@@ -24,6 +28,9 @@ class PagePool:
         self._free: OrderedDict[int, None] = OrderedDict(
             (page, None) for page in range(1, num_pages)
         )
+        self._kept: set[int] = set()
+        self._kept_free: OrderedDict[int, None] = OrderedDict()
+        self._most_kept_free = self.num_usable // 2
 
     @property
     def num_usable(self) -> int:
@@ -33,7 +40,7 @@ class PagePool:
     @property
     def num_free(self) -> int:
         """Pages without an owner, cached ones included."""
-        return len(self._free)
+        return len(self._free) + len(self._kept_free)
 
     @property
     def num_cached(self) -> int:
@@ -44,10 +51,15 @@ class PagePool:
         return self._owners[page] == 0
 
     def allocate(self) -> int | None:
-        """Take the free page that was used longest ago, forgetting its contents; None when none."""
-        if not self._free:
+        """Take the free page that was used longest ago, forgetting its contents; None when none.
+
+        One that is to be kept is taken only where there is no other.
+        """
+        free = self._free or self._kept_free
+        if not free:
             return None
-        page, _ = self._free.popitem(last=False)
+        page, _ = free.popitem(last=False)
+        self._kept.discard(page)
         self.index.forget(page)
         self._owners[page] = 1
         return page
@@ -56,17 +68,29 @@ class PagePool:
         """Add an owner to pages that a prefix match found."""
         for page in pages:
             if self._owners[page] == 0:
-                del self._free[page]
+                del self._list_of(page)[page]
             self._owners[page] += 1
 
-    def release(self, pages: Sequence[int]) -> None:
-        """Drop one owner of each page; the deepest pages of a prefix are evicted first."""
+    def release(self, pages: Sequence[int], kept: int = 0) -> None:
+        """Drop one owner of each page; the deepest pages of a prefix are evicted first.
+
+        Those of the first `kept` pages that a match can find are to be kept, whoever owns them.
+        """
+        self._kept.update(page for page in pages[:kept] if page in self.index)
         for page in reversed(pages):
             self._owners[page] -= 1
             if self._owners[page] == 0:
-                self._free[page] = None
+                self._list_of(page)[page] = None
                 if page not in self.index:
                     self._free.move_to_end(page, last=False)
+        while len(self._kept_free) > self._most_kept_free:
+            page, _ = self._kept_free.popitem(last=False)
+            self._kept.remove(page)
+            self._free[page] = None
+
+    def _list_of(self, page: int) -> OrderedDict[int, None]:
+        """Where a page is while it is free."""
+        return self._kept_free if page in self._kept else self._free
 
     def check(self, owned: Iterable[Sequence[int]]) -> None:
         """Raise RuntimeError unless free + owned = pool and every count matches its owners."""
@@ -78,10 +102,17 @@ class PagePool:
             wrong = [page for page in range(self.num_pages) if counts[page] != self._owners[page]]
             raise RuntimeError(f"page owners do not match: pages {wrong[:8]}")
         in_use = sum(1 for count in counts[1:] if count)
-        if in_use + len(self._free) != self.num_usable:
-            raise RuntimeError(
-                f"{in_use} owned + {len(self._free)} free of {self.num_usable} pages"
-            )
-        if any(counts[page] for page in self._free):
+        if in_use + self.num_free != self.num_usable:
+            raise RuntimeError(f"{in_use} owned + {self.num_free} free of {self.num_usable} pages")
+        if any(counts[page] for free in (self._free, self._kept_free) for page in free):
             raise RuntimeError("an owned page is on the free list")
+        self._check_kept()
         self.index.check(self.num_pages)
+
+    def _check_kept(self) -> None:
+        if not self._kept.isdisjoint(self._free) or not self._kept.issuperset(self._kept_free):
+            raise RuntimeError("a free page is on the wrong list")
+        if any(page not in self.index for page in self._kept):
+            raise RuntimeError("a page is kept that no match can find")
+        if len(self._kept_free) > self._most_kept_free:
+            raise RuntimeError(f"{len(self._kept_free)} free pages are kept")

@@ -88,7 +88,7 @@ class Scheduler:
         """Take a sequence out, wherever it is; its pages are free at once."""
         if sequence in self.running:
             del self.running[sequence]
-            self.pool.release(sequence.pages)
+            self.pool.release(sequence.pages, sequence.kept_pages)
             sequence.pages = []
         elif sequence in self.waiting:
             self.waiting.remove(sequence)

@@ -81,6 +81,11 @@ class Sequence:
         return len(self.token_ids) - self.prompt_len
 
     @property
+    def kept_pages(self) -> int:
+        """How many leading pages hold nothing but what the request wants to be kept."""
+        return self.request.keep_tokens // PAGE_TOKENS
+
+    @property
     def remaining(self) -> int:
         """Tokens that must be computed before the next one can be drawn."""
         return len(self.token_ids) - self.computed

@@ -10,7 +10,7 @@ from engine.conversation import Conversation
 from engine.dialects.dialect import Rendering
 from engine.errors import RequestError
 from engine.text.abilities import Abilities
-from engine.text.definitions import as_mappings, guarded, simplified
+from engine.text.definitions import as_mappings, guarded, listed, simplified
 from engine.text.guard import Guard
 from engine.text.history import turns_of
 from engine.text.message import message_of
@@ -57,7 +57,7 @@ class Attempt:
         self._turns = turns_of(conversation, abilities, rendering, self._guard)
         self._tools: list[dict[str, object]] | None = None
         if abilities.tools and conversation.tools:
-            tools = guarded(conversation.tools, self._guard)
+            tools = guarded(listed(conversation.tools), self._guard)
             self._tools = as_mappings(simplified(tools) if abilities.simple_schemas else tools)
 
     def text(self) -> str:
@@ -67,10 +67,9 @@ class Attempt:
         text = self._rendered([*self._turns[:-1], self._open(self._turns[-1])], self._tools)
         end = text.rfind(self._mark)
         if end < 0:
+            param = self._conversation.continue_param
             raise RequestError(
-                "continue_final_message: the chat template does not show the text of the last "
-                "message",
-                "continue_final_message",
+                f"{param}: the chat template does not show the text of the last message", param
             )
         return text[:end].replace(self._mark, "")
 

@@ -20,6 +20,11 @@ _INPUT: Mapping[str, JsonValue] = {
 }
 
 
+def listed(tools: Sequence[Tool]) -> list[Tool]:
+    """The tools of the prompt's list: all where none is listed, since a list shows how to call."""
+    return [tool for tool in tools if tool.listed] or list(tools)
+
+
 def guarded(tools: Sequence[Tool], guard: Guard) -> list[Tool]:
     """Tools as functions, with no text of the client's that could become a control token."""
     return [_guarded(_as_function(tool), guard) for tool in tools]

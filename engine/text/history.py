@@ -12,7 +12,7 @@ from engine.conversation import Conversation, ToolCall, ToolResult
 from engine.dialects.dialect import Rendering
 from engine.text.abilities import Abilities
 from engine.text.arguments import as_json, as_mapping, dumps
-from engine.text.definitions import guarded
+from engine.text.definitions import guarded, listed
 from engine.text.guard import Guard
 from engine.text.turns import Turn, arrange, in_call_order, lower
 
@@ -32,7 +32,7 @@ def turns_of(
         turns = fitted(turns, abilities)
     tools = ""
     if conversation.tools and not abilities.tools:
-        tools = rendering.tools(guarded(conversation.tools, guard))
+        tools = rendering.tools(guarded(listed(conversation.tools), guard))
     uses_tools = conversation.tools or any(turn.calls or turn.role == "tool" for turn in turns)
     if uses_tools and not abilities.system_stays:
         # Templates that move or drop the system text while tools run would break every prefix.

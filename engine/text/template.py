@@ -265,22 +265,16 @@ def _without(guard: str, error: RequestError) -> RequestError:
 def _check_continuation(conversation: Conversation) -> None:
     if not conversation.continue_final:
         return
+    last, param = conversation.messages[-1], conversation.continue_param
+    reason = None
     if conversation.add_generation_prompt:
-        raise RequestError(
-            "continue_final_message and add_generation_prompt cannot both be true",
-            "continue_final_message",
-        )
-    last = conversation.messages[-1]
-    if last.role not in ("user", "assistant"):
-        raise RequestError(
-            "continue_final_message needs a last message of the assistant or the user",
-            "continue_final_message",
-        )
-    if _is_tool_use(last):
-        raise RequestError(
-            "continue_final_message cannot continue a message with tool calls or results",
-            "continue_final_message",
-        )
+        reason = "the last message cannot be continued and add_generation_prompt be true"
+    elif last.role not in ("user", "assistant"):
+        reason = "only a last message of the assistant or the user can be continued"
+    elif _is_tool_use(last):
+        reason = "a last message with tool calls or results cannot be continued"
+    if reason is not None:
+        raise RequestError(f"{param}: {reason}", param)
 
 
 def _reason(error: Exception) -> str:

@@ -13,9 +13,13 @@ from starlette.types import ASGIApp, Message, Scope
 
 from adapters.app import build_app
 from adapters.auth import Keys
+from adapters.seal import Seal
 from engine.config import Config
 from engine.service import Service
 from tests.serving import serving
+
+SEAL = Seal(bytes(range(32)))
+"""The seal of every application here."""
 
 
 @dataclass
@@ -86,6 +90,17 @@ class Exchange:
         return self.json["error"]  # type: ignore[no-any-return]
 
     @property
+    def anthropic_error(self) -> dict[str, Any]:
+        """The same of an Anthropic reply, which names its request in body and headers."""
+        assert set(self.json) == {"type", "error", "request_id"}
+        assert self.json["type"] == "error"
+        assert set(self.json["error"]) - {"details"} == {"type", "message"}
+        assert self.headers["content-type"] == "application/json"
+        ids = {self.headers[name] for name in ("request-id", "x-request-id")}
+        assert ids == {self.json["request_id"]}
+        return self.json["error"]  # type: ignore[no-any-return]
+
+    @property
     def events(self) -> list[Any]:
         """The data of each event; comments are left out, `[DONE]` is a string."""
         assert self.headers["content-type"].startswith("text/event-stream")
@@ -138,7 +153,7 @@ async def call(
 
 
 def app_of(service: Service, keys: Mapping[str, str] | None = None, **options: Any) -> ASGIApp:
-    return build_app(service, Config(**options), Keys(keys or {}))
+    return build_app(service, Config(**options), Keys(keys or {}), SEAL)
 
 
 @asynccontextmanager

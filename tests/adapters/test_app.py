@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 from starlette.types import ASGIApp
 
 from adapters import models
@@ -18,12 +19,20 @@ from engine.client import TokenEvent
 from engine.config import Config
 from engine.events import FinishCause
 from generated.routes import ROUTES, Route
-from tests.adapters.asgi import app_of, app_serving, call, exchange
+from tests.adapters.asgi import SEAL, Exchange, app_of, app_serving, call, exchange
 from tests.serving import PlayedClient, facts, reply, service_over
 
 CHAT = "/v1/chat/completions"
 ASK: dict[str, Any] = {"messages": [{"role": "user", "content": "hi"}]}
 STREAM = {**ASK, "stream": True}
+MESSAGES = "/v1/messages"
+VERSION = {"anthropic-version": "2023-06-01"}
+BODIES: dict[str, dict[str, Any]] = {
+    "create_chat_completion": ASK,
+    "create_completion": {"prompt": "hi"},
+    "create_message": {**ASK, "max_tokens": 8},
+    "count_message_tokens": ASK,
+}
 
 
 def idle_app(**options: Any) -> ASGIApp:
@@ -34,24 +43,38 @@ def path_of(route: Route) -> str:
     return re.sub(r"\{.*?\}", "first", route.path)
 
 
+def refusal(answer: Exchange, route: Route) -> dict[str, Any]:
+    """The error object in the form of the route's protocol, to a client that names no version."""
+    return answer.anthropic_error if route.envelope == "anthropic" else answer.error
+
+
+@pytest.mark.parametrize("version", [{}, VERSION], ids=["", "version"])
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.operation)
-async def test_every_route_of_the_table_answers(route: Route) -> None:
-    answers = {"create_chat_completion": ASK, "create_completion": {"prompt": "hi"}}
+async def test_every_route_of_the_table_answers(route: Route, version: dict[str, str]) -> None:
     async with app_serving("ok") as (app, _):
-        body = answers[route.operation] if route.request else b""
-        headers = {"accept": "application/json"}
+        body = BODIES[route.operation] if route.request else b""
+        headers = {"accept": "application/json", **version}
         answer = await call(app, route.method, path_of(route), body, headers)
     assert answer.status == 200
     if route.response is not None:
-        route.response.model_validate(answer.json, strict=True)
+        TypeAdapter(route.response).validate_json(answer.content, strict=True)
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.operation)
 async def test_another_method_is_refused_with_those_allowed(route: Route) -> None:
     answer = await call(idle_app(), "DELETE", path_of(route))
-    assert (answer.status, answer.error["code"]) == (405, "method_not_allowed")
+    assert answer.status == 405
+    error = refusal(answer, route)
+    assert error["type"] == "invalid_request_error"
+    assert error.get("code", "method_not_allowed") == "method_not_allowed"
     assert route.method in answer.headers["allow"]
-    assert "DELETE" in answer.error["message"]
+    assert "DELETE" in error["message"]
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.operation)
+async def test_a_version_changes_the_envelope_only_of_the_routes_that_say_so(route: Route) -> None:
+    answer = await call(idle_app(), "DELETE", path_of(route), headers=VERSION)
+    assert (answer.json.get("type") == "error") is (route.envelope != "openai")
 
 
 @pytest.mark.parametrize("path", ["/", "/v1", "/v1/nothing", "/v1/chat/completions/x", "/docs/x"])
@@ -59,15 +82,36 @@ async def test_an_unknown_route_is_not_found(path: str) -> None:
     answer = await call(idle_app(), "POST", path, b"{}")
     assert (answer.status, answer.error["code"]) == (404, "not_found")
     assert path in answer.error["message"]
+    told = await call(idle_app(), "POST", path, b"{}", VERSION)
+    assert (told.status, told.anthropic_error["type"]) == (404, "not_found_error")
+    assert path in told.anthropic_error["message"]
 
 
+@pytest.mark.parametrize("path", ["/batches", "/batches/x/results", "/nothing", "/", "/a%0Ab"])
+async def test_below_messages_everything_is_anthropics(path: str) -> None:
+    answer = await call(idle_app(), "POST", f"/v1/messages{path}", b"{}")
+    assert (answer.status, answer.anthropic_error["type"]) == (404, "not_found_error")
+    assert f"/v1/messages{path}" in answer.anthropic_error["message"]
+
+
+async def test_what_only_begins_like_messages_is_not_anthropics() -> None:
+    answer = await call(idle_app(), "POST", "/v1/messages_of_mine", b"{}")
+    assert (answer.status, answer.error["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize("version", [{}, VERSION], ids=["", "version"])
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.operation)
-async def test_a_key_is_needed_where_the_spec_says_so(route: Route) -> None:
+async def test_a_key_is_needed_where_the_spec_says_so(
+    route: Route, version: dict[str, str]
+) -> None:
     app = app_of(service_over(PlayedClient(), facts()), {"key": ""})
-    answer = await call(app, route.method, path_of(route), b"{" if route.request else b"")
+    body = b"{" if route.request else b""
+    answer = await call(app, route.method, path_of(route), body, version)
     assert (answer.status == 401) is route.authenticated
     if route.authenticated:
-        assert answer.error["type"] == "authentication_error"
+        shared = version and route.envelope == "by_version"
+        error = answer.anthropic_error if shared else refusal(answer, route)
+        assert error["type"] == "authentication_error"
         assert answer.headers["www-authenticate"] == "Bearer"
         given = {"authorization": b"Bearer \xff"}
         assert (await call(app, route.method, path_of(route), b"", given)).status == 401
@@ -78,21 +122,22 @@ def test_only_health_metrics_and_documents_are_open() -> None:
     assert opened == {"/health", "/metrics", "/openapi.json", "/docs"}
 
 
+BAD_BODIES: list[tuple[bytes, dict[str, str], int, str]] = [
+    (b"{", {}, 400, "invalid_json"),
+    (b"", {}, 400, "invalid_json"),
+    (b"[]", {}, 400, "invalid_json"),
+    (b"{}", {}, 400, "missing_required_parameter"),
+    (b'{"messages":[{"role":"user","content":"\xed\xa0\x80"}]}', {}, 400, "invalid_json"),
+    (b"{}", {"content-type": "text/plain"}, 415, "unsupported_media_type"),
+    (b"{}", {"content-encoding": "compress"}, 415, "unsupported_content_encoding"),
+    (b"{}", {"content-encoding": "gzip"}, 400, "invalid_body"),
+    (b" " * 70_000, {}, 413, "request_too_large"),
+    (gzip.compress(b" " * 70_000), {"content-encoding": "gzip"}, 413, "request_too_large"),
+]
+
+
 @pytest.mark.parametrize(
-    ("body", "headers", "status", "code"),
-    [
-        (b"{", {}, 400, "invalid_json"),
-        (b"", {}, 400, "invalid_json"),
-        (b"[]", {}, 400, "invalid_json"),
-        (b"{}", {}, 400, "missing_required_parameter"),
-        (b'{"messages":[{"role":"user","content":"\xed\xa0\x80"}]}', {}, 400, "invalid_json"),
-        (b"{}", {"content-type": "text/plain"}, 415, "unsupported_media_type"),
-        (b"{}", {"content-encoding": "compress"}, 415, "unsupported_content_encoding"),
-        (b"{}", {"content-encoding": "gzip"}, 400, "invalid_body"),
-        (b" " * 70_000, {}, 413, "request_too_large"),
-        (gzip.compress(b" " * 70_000), {"content-encoding": "gzip"}, 413, "request_too_large"),
-    ],
-    ids=lambda value: str(value)[:30],
+    ("body", "headers", "status", "code"), BAD_BODIES, ids=lambda value: str(value)[:30]
 )
 async def test_every_refused_body_has_the_envelope(
     body: bytes, headers: dict[str, str], status: int, code: str
@@ -100,6 +145,12 @@ async def test_every_refused_body_has_the_envelope(
     app = idle_app(max_body_bytes=65_536)
     answer = await call(app, "POST", CHAT, body, headers)
     assert (answer.status, answer.error["code"]) == (status, code)
+    kind = "request_too_large" if status == 413 else "invalid_request_error"
+    for path in (MESSAGES, f"{MESSAGES}/count_tokens"):
+        other = await call(app, "POST", path, body, headers)
+        assert (other.status, other.anthropic_error["type"]) == (status, kind)
+        if body != b"{}" or headers:
+            assert other.anthropic_error["message"] == answer.error["message"]
 
 
 async def test_large_and_compressed_bodies_are_served() -> None:
@@ -110,18 +161,7 @@ async def test_large_and_compressed_bodies_are_served() -> None:
         assert (await call(app, "POST", CHAT, gzip.compress(body), headers)).status == 200
 
 
-async def test_every_reply_has_an_id_of_its_own() -> None:
-    app = idle_app()
-    asked = [("GET", "/health"), ("GET", "/nothing"), ("DELETE", CHAT), ("POST", CHAT)]
-    answers = [await call(app, method, path) for method, path in asked * 2]
-    found = {answer.headers["x-request-id"] for answer in answers}
-    assert len(found) == len(answers)
-    assert all(re.fullmatch(r"req_[0-9a-f]{24}", name) for name in found)
-    async with app_serving("ok") as (app, _):
-        assert (await call(app, "POST", CHAT, STREAM)).headers["x-request-id"] not in found
-
-
-async def test_full_places_answer_429_and_free_ones_200() -> None:
+async def test_full_places_answer_429_or_529_and_free_ones_200() -> None:
     client = PlayedClient()
     held = service_over(client, facts(), max_queue=1)  # five places
     app = app_of(held)
@@ -131,10 +171,13 @@ async def test_full_places_answer_429_and_free_ones_200() -> None:
     refused = await call(app, "POST", CHAT, ASK)
     assert (refused.status, refused.error["code"]) == (429, "rate_limit_exceeded")
     assert int(refused.headers["retry-after"]) >= 1
+    told = await call(app, "POST", MESSAGES, BODIES["create_message"])
+    assert (told.status, told.anthropic_error["type"]) == (529, "overloaded_error")
+    assert int(told.headers["retry-after"]) >= 1
     first.gone.set()
     await task
     assert held.held == 0 and held.idle.is_set()
-    assert held.counters.refused == 1
+    assert held.counters.refused == 2
 
 
 async def test_a_draining_server_takes_no_requests_but_ends_those_it_has() -> None:
@@ -148,6 +191,9 @@ async def test_a_draining_server_takes_no_requests_but_ends_those_it_has() -> No
     refused = await call(app, "POST", CHAT, ASK)
     assert (refused.status, refused.error["code"]) == (503, "engine_unavailable")
     assert int(refused.headers["retry-after"]) >= 1
+    told = await call(app, "POST", MESSAGES, BODIES["create_message"])
+    assert (told.status, told.anthropic_error["type"]) == (503, "api_error")
+    assert int(told.headers["retry-after"]) >= 1
     assert (await call(app, "GET", "/v1/models")).status == 200
     key = client.requests[0].key
     client.push(TokenEvent(key, 65, 0))
@@ -164,6 +210,9 @@ async def test_a_dead_engine_answers_503() -> None:
         answer = await call(app_of(service), "POST", CHAT, body)
         assert (answer.status, answer.error["code"]) == (503, "engine_unavailable")
         assert "retry-after" in answer.headers
+    told = await call(app_of(service), "POST", MESSAGES, BODIES["create_message"])
+    assert (told.status, told.anthropic_error["type"]) == (503, "api_error")
+    assert "retry-after" in told.headers
     assert service.held == 0
 
 
@@ -178,6 +227,12 @@ async def test_an_unknown_exception_is_a_500_that_says_nothing(
     assert (answer.status, answer.error["code"]) == (500, "internal_error")
     assert b"secret" not in answer.content
     assert "secret of the server" in caplog.text  # for the operator
+    caplog.clear()
+    monkeypatch.setattr(models, "encode_model", broken)
+    answer = await call(idle_app(), "GET", "/v1/models", b"", VERSION)
+    assert (answer.status, answer.anthropic_error["type"]) == (500, "api_error")
+    assert b"secret" not in answer.content
+    assert "secret of the server" in caplog.text
 
 
 async def test_an_unknown_exception_mid_stream_is_logged_for_the_operator(
@@ -237,7 +292,11 @@ async def test_the_start_hook_runs_before_and_the_engine_ends_after() -> None:
     client = Closed()
     seen: list[str] = []
     app = build_app(
-        service_over(client, facts()), Config(), Keys({}), on_start=lambda: seen.append("start")
+        service_over(client, facts()),
+        Config(),
+        Keys({}),
+        SEAL,
+        on_start=lambda: seen.append("start"),
     )
     inbox: asyncio.Queue[dict[str, str]] = asyncio.Queue()
     outbox: asyncio.Queue[str] = asyncio.Queue()
@@ -263,3 +322,13 @@ async def test_the_start_hook_runs_before_and_the_engine_ends_after() -> None:
 async def test_params_reach_the_envelope() -> None:
     answer = await call(idle_app(), "POST", CHAT, {**ASK, "temperature": "hot"})
     assert (answer.status, answer.error["param"]) == (400, "temperature")
+    body = {**BODIES["create_message"], "temperature": "hot"}
+    told = await call(idle_app(), "POST", MESSAGES, body)
+    assert told.status == 400 and "temperature" in told.anthropic_error["message"]
+
+
+async def test_a_thread_is_refused_in_words_that_programs_understand() -> None:
+    body = {**BODIES["create_message"], "thread": {"type": "create"}}
+    answer = await call(idle_app(), "POST", MESSAGES, body)
+    assert (answer.status, answer.anthropic_error["type"]) == (400, "invalid_request_error")
+    assert answer.anthropic_error["details"]["error_code"] == "thread_unsupported_request"

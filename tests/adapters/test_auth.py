@@ -68,6 +68,8 @@ def test_anything_else_is_401(given: Headers) -> None:
         TENANTS.identify(given)
     assert (caught.value.status, caught.value.code) == (401, "invalid_api_key")
     assert caught.value.headers == {"WWW-Authenticate": "Bearer"}
+    assert "Authorization: Bearer KEY" in caught.value.message
+    assert "x-api-key: KEY" in caught.value.message
 
 
 def test_without_keys_everyone_is_the_same_tenant() -> None:

@@ -7,8 +7,10 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
+from adapters import sse
 from adapters.chat_encode import chunk_form
 from adapters.chunks import ChunkEncoder, encode_stream
+from adapters.envelope import openai_body
 from adapters.generation import FINISH_REASONS, fingerprint, guarded
 from engine.choice import BROKEN
 from engine.errors import GenerationFailed
@@ -23,7 +25,12 @@ from tests.serving import facts, model_info
 
 def broken_stream(*batches: Batch) -> AsyncGenerator[bytes, None]:
     encoder = ChunkEncoder(reply_of("chat.completion.chunk"), 1, chunk_form(), None, None)
-    return guarded(encode_stream(played(*batches), encoder))
+    return guarded(encode_stream(played(*batches), encoder), told)
+
+
+def told(error: Exception) -> bytes:
+    """The event of a failure, as OpenAI's protocols have it."""
+    return sse.data(openai_body(error))
 
 
 def test_every_cause_has_a_reason_or_is_a_failure() -> None:
@@ -82,8 +89,22 @@ async def test_an_unknown_error_in_a_stream_says_nothing_of_itself() -> None:
         yield b"data: 1\n\n"
         raise KeyError("secret")
 
-    found = [item async for item in guarded(broken())]
+    found = [item async for item in guarded(broken(), told)]
     assert found[0] == b"data: 1\n\n" and b"secret" not in found[1]
+
+
+async def test_nothing_follows_the_event_of_a_failure() -> None:
+    closed = []
+
+    async def broken() -> typing.AsyncGenerator[bytes, None]:
+        try:
+            yield b"data: 1\n\n"
+            raise GenerationFailed("why")
+        finally:
+            closed.append(True)
+
+    found = [item async for item in guarded(broken(), lambda error: f"!{error}".encode())]
+    assert found == [b"data: 1\n\n", b"!why"] and closed == [True]
 
 
 def test_times_span_all_choices() -> None:

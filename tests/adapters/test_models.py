@@ -1,14 +1,28 @@
-"""The model card: every promised row, one value for as long as the server runs."""
+"""The model in both shapes: every promised row, one value for as long as the server runs."""
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+import pytest
 from pydantic_core import from_json
 
-from adapters.models import encode_card
+from adapters.models import encode_card, encode_model
 from engine.types import Sampling
-from generated.models import FlareCard, ModelCard, ModelList, SamplingDefaults
+from generated.models import (
+    AnthropicModel,
+    AnthropicModelList,
+    FlareCard,
+    ModelCard,
+    ModelList,
+    SamplingDefaults,
+)
 from tests.adapters.asgi import app_serving, call
 from tests.serving import facts, model_info
+
+VERSION = {"anthropic-version": "2023-06-01"}
+NAMES = ("first", "second", "org/tiny")
 
 
 def test_the_card_has_every_row_of_the_spec() -> None:
@@ -64,7 +78,7 @@ async def test_the_list_and_every_name_show_the_same_card() -> None:
         listed = await call(app, "GET", "/v1/models")
         ModelList.model_validate(listed.json, strict=True)
         [card] = listed.json["data"]
-        for name in ("first", "second", "org/tiny"):
+        for name in NAMES:
             one = await call(app, "GET", f"/v1/models/{name}")
             assert from_json(one.content) == card
         assert (await call(app, "GET", "/v1/models")).content == listed.content
@@ -77,3 +91,74 @@ async def test_an_unknown_name_is_not_found_whatever_the_policy() -> None:
                 reply = await call(app, "GET", f"/v1/models/{name}")
                 assert (reply.status, reply.error["code"]) == (404, "model_not_found")
                 assert name in reply.error["message"]
+                told = await call(app, "GET", f"/v1/models/{name}", headers=VERSION)
+                assert (told.status, told.anthropic_error["type"]) == (404, "not_found_error")
+                assert name in told.anthropic_error["message"]
+
+
+MODEL = {
+    "id": "first",
+    "type": "model",
+    "display_name": "first",
+    "created_at": "2026-09-21T14:13:20Z",
+    "lifecycle": "active",
+    "max_input_tokens": 777,
+    "max_tokens": 777,
+}
+
+
+@pytest.mark.parametrize(("default", "most"), [(None, 777), (9, 9), (1000, 777)])
+def test_anthropics_model_has_the_limits(default: int | None, most: int) -> None:
+    model = encode_model(model_info(facts(777), default_max_tokens=default))
+    AnthropicModel.model_validate_json(json.dumps(model), strict=True)
+    assert model == {**MODEL, "max_tokens": most}
+
+
+@pytest.mark.parametrize("version", ["2023-06-01", "2199-01-01", "latest", ""])
+async def test_with_any_version_the_list_and_every_name_show_anthropics_model(version: str) -> None:
+    headers = {"anthropic-version": version}
+    async with app_serving(max_context=777) as (app, _):
+        listed = await call(app, "GET", "/v1/models", headers=headers)
+        AnthropicModelList.model_validate_json(listed.content, strict=True)
+        ends = {"first_id": "first", "last_id": "first", "has_more": False}
+        assert listed.json == {"data": [MODEL], **ends}
+        for name in NAMES:
+            assert (await call(app, "GET", f"/v1/models/{name}", headers=headers)).json == MODEL
+
+
+@pytest.mark.parametrize("headers", [{}, VERSION], ids=["openai", "anthropic"])
+@pytest.mark.parametrize("limit", ["1", "20", "999", "1000"])
+async def test_a_limit_in_range_holds_the_model(limit: str, headers: dict[str, str]) -> None:
+    async with app_serving() as (app, _):
+        listed = await call(app, "GET", f"/v1/models?limit={limit}", headers=headers)
+    assert (listed.status, len(listed.json["data"])) == (200, 1)
+
+
+@pytest.mark.parametrize("limit", ["0", "1001", "-1", "", "x", "1.5", "1e2", "٣", "9" * 9999])
+async def test_another_limit_is_refused_in_both_shapes(limit: str) -> None:
+    async with app_serving() as (app, _):
+        refused = await call(app, "GET", f"/v1/models?limit={limit}")
+        told = await call(app, "GET", f"/v1/models?limit={limit}", headers=VERSION)
+    assert (refused.status, refused.error["param"]) == (400, "limit")
+    assert (told.status, told.anthropic_error["type"]) == (400, "invalid_request_error")
+    assert "limit" in told.anthropic_error["message"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("cursor", ["after_id", "before_id"])
+async def test_there_is_nothing_behind_or_before_the_model(cursor: str, name: str) -> None:
+    empty: dict[str, Any] = {"data": [], "first_id": None, "last_id": None, "has_more": False}
+    async with app_serving() as (app, _):
+        listed = await call(app, "GET", f"/v1/models?limit=5&{cursor}={name}", headers=VERSION)
+    AnthropicModelList.model_validate_json(listed.content, strict=True)
+    assert (listed.status, listed.json) == (200, empty)
+
+
+@pytest.mark.parametrize("query", ["after_id=third", "before_id=third", "before_id="])
+async def test_an_unknown_cursor_is_refused_in_anthropics_list_only(query: str) -> None:
+    async with app_serving() as (app, _):
+        told = await call(app, "GET", f"/v1/models?{query}", headers=VERSION)
+        plain = await call(app, "GET", "/v1/models")
+        assert (await call(app, "GET", f"/v1/models?{query}")).content == plain.content
+    assert (told.status, told.anthropic_error["type"]) == (400, "invalid_request_error")
+    assert query.partition("=")[0] in told.anthropic_error["message"]

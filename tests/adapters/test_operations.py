@@ -71,6 +71,16 @@ async def test_metrics_count_the_thoughts_that_were_closed() -> None:
         assert found[f"flare_{name}_total"] == shown.json[name] == count
 
 
+async def test_metrics_count_the_sealed_thoughts_that_did_not_open() -> None:
+    service = service_over(PlayedClient(), facts())
+    service.counters.dropped_reasoning = 4
+    text = await call(app_of(service), "GET", "/metrics")
+    shown = await call(app_of(service), "GET", "/metrics?format=json")
+    snapshot = MetricsSnapshot.model_validate(shown.json, strict=True)
+    found = samples(text.content.decode())
+    assert found["flare_dropped_reasoning_total"] == snapshot.dropped_reasoning == 4
+
+
 async def test_every_number_of_the_json_form_is_a_metric() -> None:
     service = service_over(PlayedClient(), facts())
     text = await call(app_of(service), "GET", "/metrics")

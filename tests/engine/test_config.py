@@ -33,6 +33,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "model_names": ("known", "known"),
     "api_key_file": ("keys", Path("keys")),
     "allow_open": ("true", True),
+    "state_dir": ("state", Path("state")),
     "default_max_tokens": ("7", 7),
     "clamp_max_tokens": ("true", True),
     "thinking": ("off", "off"),

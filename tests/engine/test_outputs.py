@@ -90,6 +90,22 @@ def test_a_budget_needs_thoughts_that_one_token_ends() -> None:
     assert refused.value.param == "thinking_budget"
 
 
+@pytest.mark.parametrize("tools", [(), (TOOL,)])
+def test_an_advisory_budget_is_not_refused_where_it_cannot_be_kept(tools: tuple[Tool, ...]) -> None:
+    plain = ChatTemplate("{{ messages[-1].content }}", tokenizer(), PLAIN)
+    planner = OutputPlanner(plain, tokenizer())
+    asked = replace(ASKED, tools=tools, thinking=Thinking(budget=3, advisory=True))
+    assert planner.plan(asked, Prompt((1,)), GenerationRequest(asked)).thinking is None
+    with pytest.raises(RequestError):
+        firm = replace(asked, thinking=Thinking(budget=3))
+        planner.plan(firm, Prompt((1,)), GenerationRequest(firm))
+
+
+def test_an_advisory_budget_is_kept_where_it_can_be() -> None:
+    limits = planned(replace(ASKED, thinking=Thinking(budget=5, advisory=True))).thinking
+    assert limits is not None and limits.budget == 5
+
+
 def test_a_model_without_thoughts_and_tools_is_read_as_it_is() -> None:
     vocabulary = small(added=())
     plain = ChatTemplate("{{ messages[-1].content }}", vocabulary, HERMES)
@@ -115,6 +131,27 @@ def test_tools_are_read_unless_none_may_be_called() -> None:
         parser = plan.reading.parser()
         said = [*parser.feed(marks.marked(call)), *parser.finish(cut=False)]
         assert any(type(piece).__name__ == "Closed" for piece in said) is calls
+
+
+def test_a_tool_that_is_not_listed_can_be_called() -> None:
+    hidden = Tool(
+        "g", parameters={"type": "object", "properties": {"deep": {"const": "sea"}}},
+        strict=True, listed=False,
+    )  # fmt: skip
+    asked = replace(
+        ASKED,
+        tools=(TOOL, hidden),
+        tool_choice=ToolChoice("required", frozenset({"g"})),
+        template_kwargs={"enable_thinking": False},
+    )
+    plan = planned(asked)
+    assert plan.reading is not None and plan.grammar is not None
+    assert "sea" in plan.grammar
+    marks = ChatTemplate(TEMPLATE, tokenizer(), HERMES).marks
+    call = '<tool_call>{"name": "g", "arguments": {"deep": "sea"}}</tool_call>'
+    parser = plan.reading.parser()
+    said = [*parser.feed(marks.marked(call)), *parser.finish(cut=False)]
+    assert any(type(piece).__name__ == "Closed" for piece in said)
 
 
 def test_what_cannot_be_enforced_is_refused_with_its_field() -> None:

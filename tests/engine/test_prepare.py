@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -229,6 +230,20 @@ def test_only_output_and_scores_need_the_engine(fields: dict[str, Any], needs: b
 def test_the_echo_is_the_text_of_a_raw_prompt(content: Any, echo: bool, shown: str) -> None:
     assert prepared(prompt=content, echo=echo).echo == shown
     assert prepared(prompt=conversation(("user", "x")), echo=True).echo == ""
+
+
+@pytest.mark.parametrize("constraint", [None, SCHEMA])
+def test_a_kept_message_marks_the_prompt_with_all_that_is_in_front_of_it(
+    constraint: OutputConstraint | None,
+) -> None:
+    kept = Message("system", (Text("Be kind."),), keep=True)
+    asked = Conversation((kept, *conversation(("user", "hi")).messages))
+    prompt = prepared(prompt=asked, constraint=constraint).prompt
+    text = tokenizer().decode(prompt.token_ids[: prompt.keep])
+    assert "Be kind." in text and "hi" not in text.split("<|im_end|>")[1]
+    assert (instruction(SCHEMA) or "") in text or constraint is None
+    unmarked = replace(asked, messages=(replace(kept, keep=False), *asked.messages[1:]))
+    assert prepared(prompt=unmarked, constraint=constraint).prompt == replace(prompt, keep=0)
 
 
 def test_a_prompt_that_does_not_fit_is_refused_before_grammars_are_made(

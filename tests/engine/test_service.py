@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -79,6 +80,18 @@ async def test_a_prompt_that_fills_the_window_is_refused_with_both_numbers(
     assert error.max_context == WINDOW and error.prompt_tokens == len(content)
 
 
+@pytest.mark.parametrize("wanted", [None, 1, 5, 10**30])
+@pytest.mark.parametrize(("fields", "options"), [
+    ({"clamps_max_tokens": True}, {}), ({}, {"clamp": True}),
+])  # fmt: skip
+async def test_no_clamping_makes_room_for_a_first_token(
+    wanted: int | None, fields: dict[str, bool], options: dict[str, bool]
+) -> None:
+    error = await refusal(raw("x" * WINDOW, max_tokens=wanted, **fields), **options)
+    assert isinstance(error, ContextOverflow) and error.param == "prompt"
+    assert (error.prompt_tokens, error.max_context) == (WINDOW, WINDOW)
+
+
 async def test_a_limit_over_the_window_names_the_clients_own_field() -> None:
     error = await refusal(raw("abc", max_tokens=18, max_tokens_param="max_completion_tokens"))
     assert isinstance(error, ContextOverflow)
@@ -96,6 +109,9 @@ async def test_a_limit_over_the_window_names_the_clients_own_field() -> None:
         (None, {"default_max_tokens": 400}, 17, FinishCause.CONTEXT_FULL),
         (9, {"default_max_tokens": 4}, 9, FinishCause.LIMIT),
         (18, {"clamp": True}, 17, FinishCause.CONTEXT_FULL),
+        (18, {"clamps": True}, 17, FinishCause.CONTEXT_FULL),
+        (17, {"clamps": True}, 17, FinishCause.LIMIT),
+        (5, {"clamps": True}, 5, FinishCause.LIMIT),
         (10**30, {"clamp": True}, 17, FinishCause.CONTEXT_FULL),
     ],
     ids=str,
@@ -103,8 +119,9 @@ async def test_a_limit_over_the_window_names_the_clients_own_field() -> None:
 async def test_the_output_limit_fits_the_window_and_knows_why_it_ends(
     wanted: int | None, options: dict[str, Any], limit: int, cause: FinishCause
 ) -> None:
+    clamps = options.pop("clamps", False)
     service, client = small_service(**options)
-    generation = await service.open([raw("abc", max_tokens=wanted)])
+    generation = await service.open([raw("abc", max_tokens=wanted, clamps_max_tokens=clamps)])
     assert client.requests[0].max_tokens == limit
     client.push(TokenEvent(client.requests[0].key, 70, 0, FinishCause.LIMIT))
     [output] = await accumulate(generation.batches(), 1)
@@ -141,6 +158,19 @@ async def test_an_empty_text_is_the_begin_token_where_there_is_one() -> None:
     [made] = await submitted(raw(""))
     assert made.token_ids == (tokenizer().bos_id,)
     assert (await refusal(raw(""), bos_id=None)).param == "prompt"
+
+
+async def test_what_is_to_be_kept_reaches_the_engine() -> None:
+    client = PlayedClient()
+    service = service_over(client, facts(200))
+    messages = [Message(role, (Text(role),)) for role in ("user", "assistant", "user")]
+    for kept in (None, 1, 2):
+        marked = tuple(replace(one, keep=at == kept) for at, one in enumerate(messages))
+        (await service.open([GenerationRequest(Conversation(marked))])).close()
+    keeps = [made.keep_tokens for made in client.requests]
+    whole = client.requests[0].token_ids
+    assert (keeps[0], keeps[2]) == (0, len(whole))
+    assert tokenizer().decode(whole[: keeps[1]]).endswith("assistant<|im_end|>\n")
 
 
 async def test_one_bad_prompt_refuses_the_whole_group() -> None:

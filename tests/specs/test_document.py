@@ -60,20 +60,28 @@ def test_null_means_absent_for_every_optional_field() -> None:
                     assert any(kind == "null" or "null" in (kind or ()) for kind in admitted), name
 
 
+ENVELOPES = {
+    "openai": "ErrorEnvelope", "anthropic": "AnthropicError", "by_version": "EitherError"
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.place.schema["operationId"])
 def test_every_route_declares_its_errors(operation: Operation) -> None:
     responses = operation.place.schema["responses"]
     declared = {status for status in responses if status != "200"}
+    envelope = operation.place.schema["x-envelope"]
     wanted = {"405", "500"}
-    if operation.method == "POST":
-        wanted |= {"400", "401", "404", "413", "415", "429", "503"}
+    if operation.request is not None:
+        wanted |= {"400", "401", "404", "413", "415", "503"}
+    if operation.event is not None:
+        wanted |= {"529" if envelope == "anthropic" else "429"}
     assert wanted <= declared
     for status in declared:
         response = FLAT.at(responses[status]["$ref"]).schema
         assert response["headers"]["x-request-id"]
-        assert ("Retry-After" in response["headers"]) == (status in ("429", "503"))
+        assert ("Retry-After" in response["headers"]) == (status in ("429", "503", "529"))
         media = response["content"]["application/json"]
-        assert media["schema"]["$ref"].endswith("/ErrorEnvelope")
+        assert media["schema"]["$ref"].endswith(f"/{ENVELOPES[envelope]}")
 
 
 def test_model_ids_may_hold_slashes() -> None:

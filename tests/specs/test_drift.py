@@ -47,9 +47,18 @@ def test_a_removed_field_is_found(stem: str, component: str, field: str) -> None
 
 
 def test_a_removed_common_field_is_missing_on_both_routes() -> None:
-    missing, _ = drift(without_field("shared", "GenerationFields", "temperature"))
+    missing, _ = drift(without_field("shared", "ControlFields", "temperature"))
     owners = {found.ref.rsplit("/", 1)[1] for found in missing}
-    assert owners == {"ChatCompletionRequest", "CompletionRequest"}
+    assert {"ChatCompletionRequest", "CompletionRequest"} <= owners
+    assert "MessagesRequest" not in owners, "the Anthropic SDK has no temperature"
+
+
+def test_a_kind_that_a_list_leaves_out_has_no_schema() -> None:
+    documents = copy.deepcopy(SPECS.documents)
+    kinds = documents["messages"]["components"]["schemas"]["HostedBlock"]["properties"]["type"]
+    kinds["enum"].remove("fallback")
+    found = [str(missing) for missing in drift(Specs(documents))[0]]
+    assert found and all("'fallback'" in one and "has no schema" in one for one in found)
 
 
 def test_a_field_without_disposition_is_found() -> None:

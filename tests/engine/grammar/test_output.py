@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -273,7 +274,7 @@ def test_a_bad_format_is_refused_in_its_own_name() -> None:
     ],
 )  # fmt: skip
 def test_a_bad_tool_is_refused_by_its_field(bad: Tool, code: str, named: str) -> None:
-    bad = Tool(bad.name, "", bad.parameters, bad.strict, bad.format, "tools[7].function")
+    bad = replace(bad, param="tools[7].function")
     error = refusal(TOKENS.form((ADD, LOOSE, bad)))
     assert (error.param, error.code) == ("tools[7].function", code)
     assert "'b'" in error.message

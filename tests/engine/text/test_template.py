@@ -168,12 +168,18 @@ def test_the_last_message_is_left_open(markup: Tokenizer, source: str, text: str
     assert rendered.count("<|im_start|>assistant") == 1
 
 
-def test_continuation_that_the_template_cannot_do(markup: Tokenizer) -> None:
+PARAMS = pytest.mark.parametrize("param", ["continue_final_message", "messages.1"])
+
+
+@PARAMS
+def test_continuation_that_the_template_cannot_do(markup: Tokenizer, param: str) -> None:
     hides = "{% for m in messages %}{{ m.role }}{% endfor %}"
-    asked = conversation(("user", "a"), continue_final=True, add_generation_prompt=False)
-    with pytest.raises(RequestError, match="continue_final_message") as caught:
+    fields: dict[str, Any] = {"continue_param": param, "add_generation_prompt": False}
+    asked = conversation(("user", "a"), continue_final=True, **fields)
+    with pytest.raises(RequestError, match=param) as caught:
         prompt(hides, markup, asked)
-    assert caught.value.param == "continue_final_message"
+    assert caught.value.param == param
+    assert ("continue_final_message" in caught.value.message) is (param != "messages.1")
 
 
 @pytest.mark.parametrize(
@@ -183,11 +189,15 @@ def test_continuation_that_the_template_cannot_do(markup: Tokenizer) -> None:
         ([("user", "a"), ("system", "b")], {"add_generation_prompt": False}),
     ],
 )
+@PARAMS
 def test_contradictory_continuation(
-    markup: Tokenizer, turns: list[tuple[Role, str]], fields: dict[str, bool]
+    markup: Tokenizer, turns: list[tuple[Role, str]], fields: dict[str, Any], param: str
 ) -> None:
-    with pytest.raises(RequestError, match="continue_final_message"):
-        prompt(CHATML, markup, conversation(*turns, continue_final=True, **fields))
+    asked = conversation(*turns, continue_final=True, continue_param=param, **fields)
+    with pytest.raises(RequestError, match=param) as caught:
+        prompt(CHATML, markup, asked)
+    assert caught.value.param == param
+    assert ("continue_final_message" in caught.value.message) is (param != "messages.1")
 
 
 # Failures

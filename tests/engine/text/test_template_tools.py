@@ -211,6 +211,15 @@ def test_failures_of_tools_are_told(error: str, shown: str) -> None:
     assert f"\n{shown}\n</tool_response>" in prompt(QWEN3, USER, calling(CALL), result)
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("before", [(), (calling(CALL),), (calling(Text("a")),)], ids=len)
+def test_every_template_tells_of_failures(name: str, before: tuple[Message, ...]) -> None:
+    for error, shown in (("no file", "Error: no file"), ("", "Error")):
+        result = answering("call_1", error, is_error=True)
+        assert shown in styled(name, USER, *before, result, AGAIN)
+        assert shown not in styled(name, USER, *before, answering("call_1", error), AGAIN)
+
+
 # Where the template fails
 
 
@@ -253,11 +262,17 @@ def test_schemas_without_end_are_refused(markup: Tokenizer) -> None:
         ChatTemplate(QWEN3, markup).render(asked)
 
 
-def test_calls_cannot_be_continued(markup: Tokenizer) -> None:
-    asked = Conversation((USER, calling(CALL)), continue_final=True, add_generation_prompt=False)
-    with pytest.raises(RequestError, match="tool calls") as caught:
+@pytest.mark.parametrize("param", ["continue_final_message", "messages"])
+def test_calls_cannot_be_continued(param: str, markup: Tokenizer) -> None:
+    asked = Conversation(
+        (USER, calling(CALL)),
+        continue_final=True,
+        continue_param=param,
+        add_generation_prompt=False,
+    )
+    with pytest.raises(RequestError, match=f"{param}: .*tool calls") as caught:
         ChatTemplate(QWEN3, markup).render(asked)
-    assert caught.value.param == "continue_final_message"
+    assert caught.value.param == param
 
 
 # The dialect
