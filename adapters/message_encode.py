@@ -41,6 +41,10 @@ STOP_REASONS = {
     FinishCause.REPETITION: "max_tokens",
     FinishCause.CONTEXT_FULL: "model_context_window_exceeded",
 }
+_CALLER: dict[str, object] = {"caller": {"type": "direct"}}
+# What the official document requires and this server has nothing to say of.
+_NO_USAGE = dict.fromkeys(("cache_creation", "server_tool_use", "inference_geo"))
+_NO_END: dict[str, object] = dict.fromkeys(("stop_details", "container"))
 PING = sse.event(b"ping", b'{"type":"ping"}')
 
 
@@ -79,6 +83,7 @@ def usage_of(usage: Usage) -> dict[str, object]:
         "output_tokens": usage.output,
         "output_tokens_details": {"thinking_tokens": usage.reasoning},
         "service_tier": "standard",
+        **_NO_USAGE,
     }
 
 
@@ -88,6 +93,7 @@ def end_of(end: Finished) -> dict[str, object]:
     return {
         "stop_reason": STOP_REASONS[end.cause],
         "stop_sequence": end.stop if is_string else None,
+        **_NO_END,
     }
 
 
@@ -109,9 +115,9 @@ def _block(head: MessageHead, block: Block) -> bytes:
         signature = head.signature(block.text)
         return to_json({"type": "thinking", "thinking": shown, "signature": signature})
     if isinstance(block, CallBlock):
-        start = to_json({"type": "tool_use", "id": block.id, "name": block.name})
+        start = to_json({"type": "tool_use", "id": block.id, "name": block.name, **_CALLER})
         return start[:-1] + b',"input":' + _input(block) + b"}"
-    return to_json({"type": "text", "text": block.text})
+    return to_json({"type": "text", "text": block.text, "citations": None})
 
 
 def _input(block: CallBlock) -> bytes:
@@ -126,13 +132,22 @@ def _input(block: CallBlock) -> bytes:
 
 
 def _is_object(text: str) -> bool:
+    """Whether a text is a JSON object as every reader takes it: no name comes twice in it."""
+
     def refuse(word: str) -> None:
         raise ValueError(f"{word} is not JSON")
 
+    def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ValueError("a name comes twice")
+        return found
+
     try:
-        return isinstance(json.loads(text, parse_constant=refuse), dict)
+        found = json.loads(text, parse_constant=refuse, object_pairs_hook=unique)
     except (ValueError, RecursionError):
         return False
+    return isinstance(found, dict)
 
 
 class MessageStream:
@@ -158,21 +173,22 @@ class MessageStream:
 
     def _start(self) -> bytes:
         usage = usage_of(Usage(prompt=len(self._generation.prompts[0])))
-        nothing: dict[str, object] = {"content": [], "stop_reason": None, "stop_sequence": None}
+        nothing = {"content": [], "stop_reason": None, "stop_sequence": None, **_NO_END}
         message = {**self._head.head, **nothing, "usage": usage}
         return sse.event(b"message_start", to_json({"type": "message_start", "message": message}))
 
     def _events(self, happened: SemanticEvent) -> Iterator[bytes]:
         if isinstance(happened, TextDelta):
             if happened.text:
-                yield from self._enter(b"text", b'{"type":"text","text":""}')
+                yield from self._enter(b"text", b'{"type":"text","text":"","citations":null}')
                 yield self._delta(b'"text_delta","text":', happened.text)
         elif isinstance(happened, ReasoningDelta):
             if happened.text:
                 yield from self._think(happened.text)
         elif isinstance(happened, CallStart):
             yield from self._leave()
-            call = {"type": "tool_use", "id": happened.id, "name": happened.name, "input": {}}
+            call = {"type": "tool_use", "id": happened.id, "name": happened.name, **_CALLER}
+            call["input"] = {}
             yield from self._enter(b"tool_use", to_json(call))
         elif isinstance(happened, CallDelta):
             if happened.arguments:

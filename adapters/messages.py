@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
@@ -50,7 +49,7 @@ async def create_message(call: Call) -> Response:
     """The route's handler."""
     body = cast(MessagesRequest, call.body)
     check_model(body, call)
-    decoded = decode(body, call)
+    decoded = await _decoded(body, call)
     edited, report = await apply_edits(call, decoded.request, body, decoded.history.fixed)
     request = _limited(edited, body)
     if request.beams and cast(Conversation, request.prompt).tools:
@@ -72,11 +71,12 @@ async def count_message_tokens(call: Call) -> Response:
     """The route's handler: the prompt that `create_message` would use."""
     body = cast(CountTokensRequest, call.body)
     check_model(body, call)
-    decoded = decode(body, call)
+    decoded = await _decoded(body, call)
     request, report = await apply_edits(call, decoded.request, body, decoded.history.fixed)
-    count: dict[str, object] = {"input_tokens": await call.service.count(request)}
+    size = await call.service.count(request)
+    count: dict[str, object] = {"input_tokens": size}
     if report is not None:
-        original = await call.service.count(decoded.request)
+        original = await call.service.count(decoded.request) if report.applied else size
         count["context_management"] = {"original_input_tokens": original}
     return Response(to_json(count), media_type="application/json")
 
@@ -89,11 +89,17 @@ class Decoded:
     history: History
 
 
+async def _decoded(body: PromptFields, call: Call) -> Decoded:
+    """Decode on a frontend thread: a history may hold megabytes, and thoughts to be opened."""
+    decoded = await call.service.offload(lambda: decode(body, call))
+    call.service.counters.dropped_reasoning += decoded.history.dropped_thoughts
+    return decoded
+
+
 def decode(body: PromptFields, call: Call) -> Decoded:
     """The neutral request. Raises RequestError for what the schema cannot express."""
     seal, model = call.seal, call.service.info.checkpoint
     history = read_history(body, seal, call.tenant, model)
-    call.service.counters.dropped_reasoning += history.dropped_thoughts
     strings = tuple(given(getattr(body, "stop_sequences", None), cast(list[str], [])))
     config = given(body.output_config, OutputConfig())
     request = decode_controls(
@@ -152,18 +158,14 @@ def _tool_choice(body: PromptFields, history: History) -> tuple[ToolChoice, bool
     if isinstance(selected, SelectNone):
         return choose(history.tools, "none", "tool_choice"), True
     once = selected is not None and selected.disable_parallel_tool_use is True
+    remaining = [tool for tool in history.tools if tool.name not in history.removed]
     if isinstance(selected, SelectTool):
         wanted = [Wanted(selected.name, custom=False, param="tool_choice.name")]
-        return choose(history.tools, "required", "tool_choice", wanted), not once
-    kept = list(_remaining(history)) if history.removed else None
+        return choose(remaining, "required", "tool_choice", wanted), not once
+    kept = [Wanted(tool.name, custom=False, param="tools") for tool in remaining]
     mode: Literal["required", "auto"] = "required" if isinstance(selected, SelectAny) else "auto"
-    return choose(history.tools, mode, "tool_choice", kept), not once
-
-
-def _remaining(history: History) -> Iterator[Wanted]:
-    for tool in history.tools:
-        if tool.name not in history.removed:
-            yield Wanted(tool.name, custom=False, param="tools")
+    only = kept if history.removed else None
+    return choose(history.tools, mode, "tool_choice", only), not once
 
 
 # Thinking

@@ -103,10 +103,8 @@ def _reason(problem: Any) -> str:
 
 def _unknown_tag(tag: str, known: str) -> str:
     """What is wrong with the kind of a thing; lists of many kinds would hide it."""
-    if tag.startswith(("image", "input_image")):
-        return f"'{tag}' is not supported: the loaded model reads no images"
-    shown = f"is not one of {known}" if len(known) <= _MOST_LISTED else "is not supported here"
-    return f"'{_shown(tag)}' {shown}"
+    listed = f": it must be one of {known}" if len(known) <= _MOST_LISTED else " here"
+    return f"'{_shown(tag)}' is not supported{listed}"
 
 
 def _shown(text: str) -> str:

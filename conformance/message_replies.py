@@ -177,7 +177,11 @@ def _input(raw: str, *, cut: bool) -> Any:
     """The input of a call; of one that was cut, what the official SDK reads of it."""
     if not raw:
         return {}
-    return jiter.from_json(raw.encode(), partial_mode=True) if cut else sse.strict_json(raw)
+    if cut:
+        return jiter.from_json(raw.encode(), partial_mode=True)
+    value = json.loads(raw)  # a name may be there twice: masks do not forbid it
+    json.dumps(value, allow_nan=False)
+    return value
 
 
 # Both

@@ -482,9 +482,7 @@ class AnswerText(BaseModel):
     )
     type: Annotated[Literal['text'], Field(description='Text.')]
     text: Annotated[str, Field(description='The text.')]
-    citations: Annotated[
-        None | MISSING, Field(description='The model does not cite.')
-    ] = MISSING
+    citations: Annotated[None, Field(description='The model does not cite.')]
 
 
 class AnswerThinking(BaseModel):
@@ -506,25 +504,13 @@ class AnswerThinking(BaseModel):
     ]
 
 
-class AnswerToolUse(BaseModel):
-    """A call."""
+class ModelCaller(BaseModel):
+    """The model itself."""
 
     model_config = ConfigDict(
         extra='forbid',
     )
-    type: Annotated[Literal['tool_use'], Field(description='A call.')]
-    id: Annotated[str, Field(description='Its id.')]
-    name: Annotated[str, Field(description='The tool.')]
-    input: Annotated[
-        dict[str, Any],
-        Field(
-            description='The arguments; of a call that the output limit cut, what can be read of them.'
-        ),
-    ]
-    caller: Annotated[None | MISSING, Field(description='The model itself.')] = MISSING
-    toolset_name: Annotated[
-        None | MISSING, Field(description='There are no toolsets.')
-    ] = MISSING
+    type: Annotated[Literal['direct'], Field(description='The model itself.')]
 
 
 class MessageOutputDetails(BaseModel):
@@ -654,10 +640,8 @@ class MessageEnd(BaseModel):
     stop_sequence: Annotated[
         str | None, Field(description='The stop sequence that ended it.')
     ]
-    stop_details: Annotated[
-        None | MISSING, Field(description='Nothing more is known.')
-    ] = MISSING
-    container: Annotated[None | MISSING, Field(description='There are none.')] = MISSING
+    stop_details: Annotated[None, Field(description='Nothing more is known.')]
+    container: Annotated[None, Field(description='There are none.')]
 
 
 class MessageStop(BaseModel):
@@ -957,13 +941,25 @@ EditTrigger = TypeAliasType(
 )
 
 
-AnswerBlock = TypeAliasType(
-    "AnswerBlock",
-    Annotated[
-        AnswerText | AnswerThinking | AnswerToolUse,
-        Field(description='A part of an answer.', discriminator='type'),
-    ],
-)
+class AnswerToolUse(BaseModel):
+    """A call."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    type: Annotated[Literal['tool_use'], Field(description='A call.')]
+    id: Annotated[str, Field(description='Its id.')]
+    name: Annotated[str, Field(description='The tool.')]
+    input: Annotated[
+        dict[str, Any],
+        Field(
+            description='The arguments; of a call that the output limit cut, what can be read of them.'
+        ),
+    ]
+    caller: Annotated[ModelCaller, Field(description='Who calls.')]
+    toolset_name: Annotated[
+        None | MISSING, Field(description='There are no toolsets.')
+    ] = MISSING
 
 
 class MessageUsage(BaseModel):
@@ -985,22 +981,14 @@ class MessageUsage(BaseModel):
         int,
         Field(description='Tokens of the prompt taken from the prefix cache.', ge=0),
     ]
-    cache_creation: Annotated[
-        None | MISSING, Field(description='Writes are not counted apart.')
-    ] = MISSING
+    cache_creation: Annotated[None, Field(description='Writes are not counted apart.')]
     output_tokens_details: Annotated[
-        MessageOutputDetails | MISSING, Field(description='Parts of the output count.')
-    ] = MISSING
-    server_tool_use: Annotated[
-        None | MISSING, Field(description='There are no such tools.')
-    ] = MISSING
-    service_tier: Annotated[
-        str | None | MISSING, Field(description='Always standard.')
-    ] = MISSING
+        MessageOutputDetails, Field(description='Parts of the output count.')
+    ]
+    server_tool_use: Annotated[None, Field(description='There are no such tools.')]
+    service_tier: Annotated[str | None, Field(description='Always standard.')]
     speed: Annotated[None | MISSING, Field(description='There is one speed.')] = MISSING
-    inference_geo: Annotated[
-        None | MISSING, Field(description='There is one place.')
-    ] = MISSING
+    inference_geo: Annotated[None, Field(description='There is one place.')]
     iterations: Annotated[None | MISSING, Field(description='There is one.')] = MISSING
     fallback_credit: Annotated[
         None | MISSING, Field(description='Nothing is billed.')
@@ -1029,21 +1017,6 @@ class TokenCount(BaseModel):
         CountedEdits | None | MISSING,
         Field(description='Absent where the request names no edit.'),
     ] = MISSING
-
-
-class ContentBlockStart(BaseModel):
-    """A block begins; blocks follow one another, numbered from 0."""
-
-    model_config = ConfigDict(
-        extra='forbid',
-    )
-    type: Annotated[
-        Literal['content_block_start'], Field(description='A block begins.')
-    ]
-    index: Annotated[int, Field(description='Its number.', ge=0)]
-    content_block: Annotated[
-        AnswerBlock, Field(description='The block without content.')
-    ]
 
 
 BlockDelta = TypeAliasType(
@@ -1203,6 +1176,15 @@ class ClearToolUses(BaseModel):
     ] = MISSING
 
 
+AnswerBlock = TypeAliasType(
+    "AnswerBlock",
+    Annotated[
+        AnswerText | AnswerThinking | AnswerToolUse,
+        Field(description='A part of an answer.', discriminator='type'),
+    ],
+)
+
+
 class AppliedEdits(BaseModel):
     """What was cleared from the conversation."""
 
@@ -1211,6 +1193,21 @@ class AppliedEdits(BaseModel):
     )
     applied_edits: Annotated[
         list[AppliedEdit], Field(description='The edits that changed anything.')
+    ]
+
+
+class ContentBlockStart(BaseModel):
+    """A block begins; blocks follow one another, numbered from 0."""
+
+    model_config = ConfigDict(
+        extra='forbid',
+    )
+    type: Annotated[
+        Literal['content_block_start'], Field(description='A block begins.')
+    ]
+    index: Annotated[int, Field(description='Its number.', ge=0)]
+    content_block: Annotated[
+        AnswerBlock, Field(description='The block without content.')
     ]
 
 
@@ -1345,10 +1342,8 @@ class MessageReply(BaseModel):
     stop_sequence: Annotated[
         str | None, Field(description='The stop sequence that ended it.')
     ]
-    stop_details: Annotated[
-        None | MISSING, Field(description='Nothing more is known.')
-    ] = MISSING
-    container: Annotated[None | MISSING, Field(description='There are none.')] = MISSING
+    stop_details: Annotated[None, Field(description='Nothing more is known.')]
+    container: Annotated[None, Field(description='There are none.')]
     diagnostics: Annotated[None | MISSING, Field(description='There are none.')] = (
         MISSING
     )

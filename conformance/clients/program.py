@@ -17,8 +17,14 @@ _INSTALLED = Path(__file__).parents[2] / ".nox" / "clients" / "node_modules" / "
 
 
 def find(name: str, variable: str) -> Path | None:
-    """The program: the one that the variable names, else that of `nox -s clients`."""
-    program = Path(os.environ.get(variable) or _INSTALLED / name)
+    """The program: the one that the variable names, else that of `nox -s clients`, if it is there.
+
+    One that is named and not there fails.
+    """
+    if named := os.environ.get(variable):
+        assert Path(named).exists(), f"{variable} names {named}, which is not there"
+        return Path(named)
+    program = _INSTALLED / name
     return program if program.exists() else None
 
 

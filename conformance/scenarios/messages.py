@@ -198,4 +198,33 @@ def _changed(text: str) -> str:
     return text[:-2] + ("A" if text[-2] != "A" else "B") + text[-1]
 
 
-SCENARIOS = (full_for_messages, beta_query, message_frames, pings, signatures)
+# Second turns
+
+_PAGE = 16
+
+
+def second_turn(pool: Pool, _: Callable[..., Server]) -> None:
+    """The prompt of the next request begins with the last prompt and all that the model wrote."""
+    server = pool.get("thinker")
+    tools = [{"name": "look", "input_schema": {"type": "object"}}]
+    for number, display in enumerate(("summarized", "omitted")):
+        thinking = {**ADAPTIVE, "display": display}
+        fields = {"tools": tools, "thinking": thinking, "cache_salt": f"second {number}"}
+        body = message("SECOND-TURN", **fields, max_tokens=300)
+        first = send(server.http, "messages", body)
+        assert first.finish == "tool_use" and first.cached_tokens == 0, first.usage
+        call = first.blocks[-1]
+        result = {"type": "tool_result", "tool_use_id": call.id, "content": "cold"}
+        turns = [
+            *body["messages"],
+            {"role": "assistant", "content": first.body["content"]},
+            {"role": "user", "content": [result]},
+        ]
+        second = send(server.http, "messages", {**body, "messages": turns})
+        written = first.prompt_tokens + first.output_tokens - 1  # its end is not of the prompt
+        assert second.cached_tokens >= written // _PAGE * _PAGE - _PAGE, (
+            f"{display}: {second.cached_tokens} of {written} tokens are found again"
+        )
+
+
+SCENARIOS = (full_for_messages, beta_query, message_frames, pings, signatures, second_turn)

@@ -87,7 +87,8 @@ class Exchange:
         assert set(self.json) == {"error"}
         assert set(self.json["error"]) == {"message", "type", "param", "code"}
         assert self.headers["content-type"] == "application/json"
-        return self.json["error"]  # type: ignore[no-any-return]
+        found: dict[str, Any] = self.json["error"]
+        return found
 
     @property
     def anthropic_error(self) -> dict[str, Any]:
@@ -98,7 +99,8 @@ class Exchange:
         assert self.headers["content-type"] == "application/json"
         ids = {self.headers[name] for name in ("request-id", "x-request-id")}
         assert ids == {self.json["request_id"]}
-        return self.json["error"]  # type: ignore[no-any-return]
+        found: dict[str, Any] = self.json["error"]
+        return found
 
     @property
     def events(self) -> list[Any]:

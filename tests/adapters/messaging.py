@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar, cast
 
 import pytest
 from pydantic import BaseModel, TypeAdapter
@@ -30,6 +30,7 @@ from tests.serving import facts, model_info
 
 TENANT = "tenant"
 MODEL = model_info(facts()).checkpoint
+T = TypeVar("T")
 USER: dict[str, Any] = {"role": "user", "content": "hi"}
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 _EVENT: TypeAdapter[MessageEvent] = TypeAdapter(MessageEvent)
@@ -47,6 +48,9 @@ class CountingService:
         self.counters = Counters()
         self.counted: list[GenerationRequest] = []
         self.opened: list[GenerationRequest] = []
+
+    async def offload(self, work: Callable[[], T]) -> T:
+        return work()
 
     async def open(self, requests: Sequence[GenerationRequest]) -> Generation:
         self.opened += requests

@@ -24,6 +24,7 @@ from tests.adapters.messaging import MODEL, TENANT, call_of, whole_of
 from tests.adapters.played import ended
 
 USAGE = Usage(5, 0, 3)
+DIRECT = {"type": "direct"}
 NASTY = 'quote " backslash \\ newline \n nul \0 \u2028 é 😀 </tool_call>'
 APPLIED: dict[str, object] = {
     "type": "clear_tool_uses_20250919", "cleared_tool_uses": 2, "cleared_input_tokens": 9,
@@ -62,11 +63,11 @@ def test_blocks_keep_their_order() -> None:
     )  # fmt: skip
     assert body["content"] == [
         {"type": "thinking", "thinking": "hm\n", "signature": SEAL.sign("hm\n")},
-        {"type": "text", "text": "a"},
-        {"type": "tool_use", "id": "c1", "name": "f", "input": {"x": 1}},
+        {"type": "text", "text": "a", "citations": None},
+        {"type": "tool_use", "id": "c1", "name": "f", "caller": DIRECT, "input": {"x": 1}},
         {"type": "thinking", "thinking": "so", "signature": SEAL.sign("so")},
-        {"type": "tool_use", "id": "c2", "name": "g", "input": {}},
-        {"type": "text", "text": NASTY},
+        {"type": "tool_use", "id": "c2", "name": "g", "caller": DIRECT, "input": {}},
+        {"type": "text", "text": NASTY, "citations": None},
     ]
 
 
@@ -104,12 +105,18 @@ def test_edits_are_reported_where_there_were_any_to_make(applied: tuple[Any, ...
         '{ "x" : 1.0, "y": 1e3, "z": -0.0, "w": 12345678901234567890123 }',
         '{"t": "\\u00e9\\ud83d\\ude00\\/\\n", "u": "\u2028"}',
         '{"a": {"b": [1, {"c": null}], "d": true}}\n',
-        '{"a": 1, "a": 2}',
     ],
 )
 def test_arguments_are_as_the_model_wrote_them(written: str) -> None:
     data = encoded(call(written))
     assert b'"input":' + written.encode() + b"}" in data
+    assert whole_of(data)["content"][0]["input"] == json.loads(written)
+
+
+@pytest.mark.parametrize("written", ['{"a": 1, "a": 2}', '{"b": {"a": 1, "a": 2}}'])
+def test_a_name_that_comes_twice_is_there_once(written: str) -> None:
+    data = encoded(call(written))
+    assert data.count(b'"a":') == 1
     assert whole_of(data)["content"][0]["input"] == json.loads(written)
 
 
@@ -212,6 +219,9 @@ def test_cached_tokens_are_counted_apart(
         "output_tokens": output,
         "output_tokens_details": {"thinking_tokens": thoughts},
         "service_tier": "standard",
+        "cache_creation": None,
+        "server_tool_use": None,
+        "inference_geo": None,
     }
 
 
@@ -225,7 +235,7 @@ def test_an_omitted_thought_is_in_its_signature_alone() -> None:
     assert SEAL.unseal(thought["signature"], TENANT, MODEL) == f"secret {NASTY}"
     assert SEAL.unseal(thought["signature"], "another", MODEL) is None
     assert SEAL.unseal(thought["signature"], TENANT, "org/other") is None
-    assert answer == {"type": "text", "text": "a"}
+    assert answer == {"type": "text", "text": "a", "citations": None}
 
 
 def test_the_same_thought_has_the_same_signature() -> None:

@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from engine.conversation import Message, Text
-from tests.adapters.messaging import USER, answered, assistant, conversation, said, used, user
+from tests.adapters.messaging import (
+    USER,
+    answered,
+    assistant,
+    conversation,
+    said,
+    texts,
+    used,
+    user,
+)
 
 CACHED: dict[str, Any] = {"cache_control": {"type": "ephemeral"}}
 BILLING = "x-anthropic-billing-header: cc_version=2.1.37; cch=aaaaa;"
@@ -61,7 +70,7 @@ def test_system_messages_stay_where_they_are() -> None:
         {"role": "system"}, {"role": "system", "content": ""},
         {"role": "system", "content": "last"}, system="top",
     )  # fmt: skip
-    shown = [(message.role, *(part.text for part in message.parts)) for message in turns]  # type: ignore[union-attr]
+    shown = [(message.role, *texts(message)) for message in turns]
     assert shown == [
         ("system", "top"), ("system", "first"), ("user", "hi"), ("system", "a"),
         ("assistant", "so"), ("system", "last"),

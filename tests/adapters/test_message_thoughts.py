@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import contextlib
+from typing import Any, cast
 
 import pytest
 
 from adapters.message_encode import MessageHead, encode
-from adapters.messages import decode
+from adapters.messages import create_message, decode
 from adapters.seal import Seal
-from engine.conversation import Message, Reasoning, Text
+from engine.conversation import Conversation, Message, Reasoning, Text
 from engine.events import FinishCause, Output, ReasoningBlock, TextBlock, Usage
 from tests.adapters.asgi import SEAL
 from tests.adapters.messaging import (
@@ -17,11 +19,11 @@ from tests.adapters.messaging import (
     TENANT,
     USER,
     CountingService,
+    Opened,
     assistant,
     body_of,
     call_of,
     conversation,
-    read,
     refused,
     said,
     thinking,
@@ -45,10 +47,12 @@ def redacted(data: str) -> dict[str, Any]:
 def replayed(*blocks: dict[str, Any]) -> tuple[tuple[Message, ...], int]:
     """The messages behind the first, and how many thoughts were dropped and counted."""
     service = CountingService()
-    decoded = read(body_of(USER, assistant(*blocks), USER), service)
-    _, *middle, _ = decoded.history.messages
-    assert service.counters.dropped_reasoning == decoded.history.dropped_thoughts
-    return tuple(middle), decoded.history.dropped_thoughts
+    call = call_of(service, body=body_of(USER, assistant(*blocks), USER))
+    with contextlib.suppress(Opened):
+        asyncio.run(create_message(call))
+    [request] = service.opened
+    _, *middle, _ = cast(Conversation, request.prompt).messages
+    return tuple(middle), service.counters.dropped_reasoning
 
 
 @pytest.mark.parametrize(

@@ -243,3 +243,11 @@ def test_where_all_tools_are_removed_there_is_no_call() -> None:
     assert chosen(removed("fetch"), added("fetch"), defined("new")) == ToolChoice()
     error = refused(USER, system(removed("search")), tools=TOOLS, tool_choice={"type": "any"})
     assert error.param == "tool_choice"
+
+
+def test_a_removed_tool_cannot_be_chosen() -> None:
+    choice = {"type": "tool", "name": "search"}
+    error = refused(USER, system(removed("search")), tools=TOOLS, tool_choice=choice)
+    assert error.param == "tool_choice.name"
+    back = chosen(removed("search"), added("search"), tool_choice=choice)
+    assert back == ToolChoice("required", frozenset({"search"}))

@@ -102,7 +102,7 @@ async def test_a_prefill_is_continued() -> None:
         answer = await call(app, "POST", PATH, {**ASK, "messages": turns})
         whole = (await call(app, "POST", COUNT, {"messages": turns})).json["input_tokens"]
         asked = (await call(app, "POST", COUNT, {"messages": turns[:1]})).json["input_tokens"]
-    assert answer.json["content"] == [{"type": "text", "text": " 42"}]
+    assert answer.json["content"] == [{"type": "text", "text": " 42", "citations": None}]
     assert whole == asked + len("The answer is")  # nothing closes the turn
 
 
