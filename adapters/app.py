@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -15,6 +15,7 @@ from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
+from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adapters import body as bodies
@@ -41,6 +42,7 @@ class _AnyPath(PathConvertor):
 register_url_convertor("path", _AnyPath())
 
 Handler = Callable[[Call], Awaitable[Response]]
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def build_app(
@@ -69,17 +71,44 @@ def build_app(
     app = FastAPI(
         openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan
     )
-    envelopes: dict[object, str] = {}
+    paths: dict[str, PathMethods] = {}
     for route in ROUTES:
         adapter = importlib.import_module(f"adapters.{route.stem}")
         complete = getattr(adapter, "complete_body", None)
         handler: Handler = getattr(adapter, route.operation)
         read = partial(_read, route, complete)
         endpoint = _endpoint(route, handler, read, service, config, keys, seal, store)
-        app.add_route(route.path, endpoint, [route.method])
-        envelopes[endpoint] = route.envelope
-    app.add_exception_handler(HTTPException, _on_http_exception(envelopes))
+        paths.setdefault(route.path, PathMethods(route.envelope)).add(route.method, endpoint)
+    # OpenAPI: a path without parameters comes before one whose parameter it would match.
+    for path in sorted(paths, key=lambda path: "{" in path):
+        app.router.routes.append(StarletteRoute(path, paths[path]))
+    app.add_exception_handler(HTTPException, _not_found)
     return RequestIds(app)
+
+
+class PathMethods:
+    """The endpoints of one path, by their methods; any other is refused in the path's envelope."""
+
+    def __init__(self, envelope: str) -> None:
+        self._answer = RESPONSES[envelope]
+        self._endpoints: dict[str, Endpoint] = {}
+
+    def add(self, method: str, endpoint: Endpoint) -> None:
+        self._endpoints[method] = endpoint
+        if method == "GET":
+            self._endpoints["HEAD"] = endpoint
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        endpoint = self._endpoints.get(request.method)
+        response = await endpoint(request) if endpoint else self._refused(request)
+        await response(scope, receive, send)
+
+    def _refused(self, request: Request) -> Response:
+        message = f"{request.url.path} does not take {request.method}"
+        allowed = {"Allow": ", ".join(sorted(self._endpoints))}
+        error = HttpError(405, message, code="method_not_allowed", headers=allowed)
+        return self._answer(error, request)
 
 
 def _endpoint(
@@ -91,7 +120,7 @@ def _endpoint(
     keys: Keys,
     seal: Seal,
     store: ResponseStore | None,
-) -> Callable[[Request], Awaitable[Response]]:
+) -> Endpoint:
     """Authenticate, read, validate, handle; any failure becomes the protocol's envelope."""
     answer = RESPONSES[route.envelope]
 
@@ -141,24 +170,11 @@ _INLINE_BYTES = 16 * 1024
 """Bodies up to here are parsed on the event loop: about 0.1 ms, less than a thread's round trip."""
 
 
-def _on_http_exception(
-    envelopes: Mapping[object, str],
-) -> Callable[[Request, Exception], Awaitable[Response]]:
-    """No such route, or not with this method; `envelopes` are those of the routes' endpoints."""
-
-    async def answer(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        path, method = request.url.path, request.method
-        message = f"there is no route {path}"
-        if error.status_code == 405:
-            message = f"{path} does not take {method}"
-        code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code)
-        known = HttpError(error.status_code, message, code=code, headers=error.headers)
-        elsewhere = "anthropic" if _below_messages(request) else "by_version"
-        envelope = envelopes.get(request.scope.get("endpoint"), elsewhere)
-        return RESPONSES[envelope](known, request)
-
-    return answer
+async def _not_found(request: Request, _: Exception) -> Response:
+    """There is no such route."""
+    error = HttpError(404, f"there is no route {request.url.path}", code="not_found")
+    envelope = "anthropic" if _below_messages(request) else "by_version"
+    return RESPONSES[envelope](error, request)
 
 
 def _below_messages(client: HTTPConnection) -> bool:

@@ -53,9 +53,17 @@ def first_given(*values: Any) -> Any:
 
 
 def check_model(body: ControlFields, call: Call) -> None:
-    """Refuse an unknown model name where the server serves known ones only."""
-    name = optional(body.model)
-    if call.config.model_names == "known" and name and name not in call.service.info.names:
+    """Refuse an unknown model name, and none, where the server serves known ones only."""
+    check_model_name(optional(body.model), call)
+
+
+def check_model_name(name: str | None, call: Call) -> None:
+    """The same of a name. Raises RequestError."""
+    if call.config.model_names != "known":
+        return
+    if not name:
+        raise RequestError("model is missing: name one", "model", "missing_required_parameter")
+    if name not in call.service.info.names:
         raise unknown_model(name)
 
 

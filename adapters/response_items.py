@@ -48,6 +48,7 @@ _PREFIXES = {
     "compaction": "cmp",
 }  # fmt: skip
 _DONE = {"status": "completed"}
+_PRIVATE = "internal_chat_message_metadata_passthrough"
 _SEARCHED = {**_DONE, "call_id": None, "execution": "client"}
 _USUAL: Mapping[str, Mapping[str, Any]] = {
     "message": _DONE, "function_call": _DONE, "function_call_output": _DONE,
@@ -96,7 +97,7 @@ def written_items(items: Sequence[Any], response_id: str) -> list[dict[str, Any]
 
 
 def _written(item: Any, response_id: str, place: int) -> dict[str, Any]:
-    value: dict[str, Any] = item.model_dump(mode="json", by_alias=True)
+    value: dict[str, Any] = item.model_dump(mode="json", by_alias=True, exclude={_PRIVATE})
     prefix = _PREFIXES.get(item.type, "item")
     value["id"] = value.get("id") or item_id(prefix, response_id, _INPUT + place)
     for name, usual in _USUAL.get(item.type, {}).items():
@@ -257,7 +258,7 @@ class ItemReader:
             self.tools.declare(item.tools, f"{param}.tools")
             return
         text = self.tools.introduce(item.tools, f"{param}.tools")
-        self._say(Message("system", (Text(text),)))
+        self._say(Message("system", (Text(text),), inline=True))
 
     def _thought(self, item: ReasoningItem) -> str | None:
         content: list[Any] = given(item.content, [])

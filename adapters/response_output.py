@@ -153,14 +153,9 @@ class Thought(TextItem):
         return {"type": "reasoning_text", "text": "".join(self._texts)}
 
     def _value(self) -> dict[str, object]:
-        return {
-            "id": self.id,
-            "type": "reasoning",
-            "summary": [],
-            "content": self._content(),
-            "encrypted_content": self._encrypted,
-            "status": self._status,
-        }
+        about = {"id": self.id, "type": "reasoning", "summary": [], "content": self._content()}
+        secret = {} if self._encrypted is None else {"encrypted_content": self._encrypted}
+        return {**about, **secret, "status": self._status}
 
 
 class CallItem(OutputItem):

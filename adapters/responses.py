@@ -13,13 +13,13 @@ from starlette.responses import Response
 from adapters.call import Call
 from adapters.decode import (
     check_model,
+    check_model_name,
     decode_beams,
     decode_controls,
     decode_logprobs,
     decode_stops,
     given,
     optional,
-    unknown_model,
 )
 from adapters.envelope import HttpError
 from adapters.generation import buffered, streamed
@@ -97,10 +97,8 @@ async def refuse_upgrade(call: Call) -> Response:
             code="upgrade_required",
             headers={"Upgrade": "HTTP/1.1"},
         )
-    path = call.request.url.path
-    raise HttpError(
-        405, f"{path} does not take GET", code="method_not_allowed", headers={"Allow": "POST"}
-    )
+    message = f"{call.request.url.path} does not take {call.request.method}"
+    raise HttpError(405, message, code="method_not_allowed", headers={"Allow": "POST"})
 
 
 async def count_input_tokens(call: Call) -> Response:
@@ -248,9 +246,7 @@ async def create_response(call: Call) -> Response:
 async def compact_response(call: Call) -> Response:
     """The route's handler: nothing is generated but the note, and nothing is kept."""
     body = cast(CompactRequest, call.body)
-    name = optional(body.model)
-    if call.config.model_names == "known" and name and name not in call.service.info.names:
-        raise unknown_model(name)
+    check_model_name(optional(body.model), call)
     earlier, own = await _items(body, call)
     history = _history(call, ResponseTools([]), earlier, own, None)
     compaction_id = new_response_id()

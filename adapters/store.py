@@ -9,6 +9,7 @@ bounds are those of the whole store, over all tenants and all servers that share
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable
@@ -89,14 +90,14 @@ class ResponseStore:
 
     async def load(self, tenant: str, id: str) -> StoredResponse | None:
         """The response, unless it is unknown to the tenant."""
-        return await self._read(ledger.load, tenant, id)
+        return self._used(tenant, id, await self._read(ledger.load, tenant, id))
 
     async def turns(self, tenant: str, id: str) -> list[tuple[bytes, bytes]] | None:
         """Input and output of every turn up to and including this response's, oldest first.
 
         None for a response that is unknown to the tenant.
         """
-        return await self._read(ledger.turns, tenant, id)
+        return self._used(tenant, id, await self._read(ledger.turns, tenant, id))
 
     async def delete(self, tenant: str, id: str) -> bool:
         """Forget a response; whether it was known. What continues it can still be continued."""
@@ -114,6 +115,13 @@ class ResponseStore:
         self._writer.close()
         self._threads.shutdown()
         self._engine.dispose()
+
+    def _used(self, tenant: str, id: str, found: T | None) -> T | None:
+        """Have it noted that what was found was asked for, without waiting until it is."""
+        if found is not None:
+            with contextlib.suppress(StoreFailed):  # closed since
+                self._writer.submit(lambda writing: writing.use(tenant, id))
+        return found
 
     async def _read(
         self, query: Callable[[Connection, str, str, int], T | None], tenant: str, id: str

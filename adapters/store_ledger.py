@@ -94,14 +94,21 @@ _CONTENTS = (
 _LOCK = (
     update(TOTALS)
     .values(responses=TOTALS.c.responses)
-    .returning(TOTALS.c.responses, TOTALS.c.bytes)
+    .returning(TOTALS.c.responses, TOTALS.c.bytes, TOTALS.c.uses)
 )
 _COUNT = select(
     select(func.count()).select_from(RESPONSES).scalar_subquery(),
     select(func.coalesce(func.sum(func.length(RESPONSES.c.reply)), 0)).scalar_subquery(),
     select(func.coalesce(func.sum(func.length(TURNS.c.content)), 0)).scalar_subquery(),
 )
-_NOTE = update(TOTALS).values(responses=bindparam("responses"), bytes=bindparam("bytes"))
+_NOTE = update(TOTALS).values(
+    responses=bindparam("responses"), bytes=bindparam("bytes"), uses=bindparam("uses")
+)
+_USE = (
+    update(RESPONSES)
+    .where(RESPONSES.c.tenant == bindparam("owner"), RESPONSES.c.id == bindparam("used_id"))
+    .values(used=bindparam("use"))
+)
 _KNOWN = (
     select(RESPONSES.c.id, TURNS.c.number, TURNS.c.chain_bytes)
     .join(TURNS)
@@ -115,7 +122,7 @@ _ADD_RESPONSE = insert(RESPONSES)
 _REMOVABLE = select(RESPONSES.c.number, RESPONSES.c.turn, func.length(RESPONSES.c.reply))
 _ONE = _REMOVABLE.where(_NAMED)
 _EXPIRED = _REMOVABLE.where(RESPONSES.c.created_at < bindparam("since")).limit(bindparam("most"))
-_OLDEST = _REMOVABLE.order_by(RESPONSES.c.number).limit(bindparam("most"))
+_UNUSED = _REMOVABLE.order_by(RESPONSES.c.used).limit(bindparam("most"))
 _REMOVE_RESPONSE = delete(RESPONSES).where(RESPONSES.c.number == bindparam("response"))
 _LATER = TURNS.alias()
 _REMOVE_TURN = (
@@ -165,7 +172,8 @@ class Ledger:
         row = connection.execute(_LOCK).one()
         self._responses: int = row.responses
         self._bytes: int = row.bytes
-        self._before = (self._responses, self._bytes)
+        self._uses: int = row.uses
+        self._before = (self._responses, self._bytes, self._uses)
 
     def recount(self) -> None:
         """Take the totals from the tables, which an administrator may have changed by hand."""
@@ -194,11 +202,16 @@ class Ledger:
             "created_at": stored.created_at,
             "previous": stored.previous,
             "turn": self.connection.scalar(_ADD_TURN, turn),
+            "used": self._use(),
             "reply": packed.reply,
         }
         self.connection.execute(_ADD_RESPONSE, response)
         self._responses += 1
         self._bytes += len(packed.content) + len(packed.reply)
+
+    def use(self, tenant: str, id: str) -> None:
+        """Note that a response was asked for, if it is there."""
+        self.connection.execute(_USE, {"owner": tenant, "used_id": id, "use": self._use()})
 
     def delete(self, tenant: str, id: str) -> bool:
         """Remove a response, and its turn unless others follow from it; whether it was known."""
@@ -210,7 +223,7 @@ class Ledger:
         return True
 
     def close(self) -> bool:
-        """Remove the oldest responses until the bounds hold, and note the totals.
+        """Remove responses until the bounds hold, the longest unused first, and note the totals.
 
         Whether there is more to remove: MOST_EVICTED are enough for one transaction.
         """
@@ -221,16 +234,16 @@ class Ledger:
         left = MOST_EVICTED - len(rows)
         while left and self._is_over():
             most = {"most": min(left, _BATCH)}
-            rows = self.connection.execute(_OLDEST, most).all()
+            rows = self.connection.execute(_UNUSED, most).all()
             if not rows:
                 break  # somebody has removed rows by hand, which the next start will count
             for row in rows:
                 if self._is_over():
                     self._remove(*row)
                     left -= 1
-        now = (self._responses, self._bytes)
+        now = (self._responses, self._bytes, self._uses)
         if now != self._before:
-            values = {"responses": self._responses, "bytes": self._bytes}
+            values = dict(zip(("responses", "bytes", "uses"), now, strict=True))
             self.connection.execute(_NOTE, values)
         return not left
 
@@ -246,6 +259,11 @@ class Ledger:
         if stored.previous not in rows:
             raise PreviousGone(f"the response {stored.previous} is not in the store any more")
         return rows[stored.previous]
+
+    def _use(self) -> int:
+        """The number of one more use."""
+        self._uses += 1
+        return self._uses
 
     def _is_over(self) -> bool:
         limits = self._limits

@@ -43,12 +43,13 @@ TURNS = Table(
 RESPONSES = Table(
     "heliograph_responses",
     METADATA,
-    Column("number", _NUMBER, primary_key=True),  # grows with the time of saving
+    Column("number", _NUMBER, primary_key=True),
     Column("tenant", Text, nullable=False),
     Column("id", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("previous", Text),
     Column("turn", _NUMBER, ForeignKey("heliograph_turns.number"), nullable=False),
+    Column("used", BigInteger, nullable=False),  # grows from each use of any response to the next
     Column("reply", LargeBinary, nullable=False),  # packed: the response, then its events
 )
 TOTALS = Table(
@@ -56,6 +57,7 @@ TOTALS = Table(
     METADATA,
     Column("responses", BigInteger, nullable=False),
     Column("bytes", BigInteger, nullable=False),  # of all replies and contents
+    Column("uses", BigInteger, nullable=False),  # so far
 )
 VERSIONS = Table(
     "heliograph_schema_version",
@@ -74,11 +76,13 @@ MIGRATIONS: Sequence[Sequence[str]] = (
         "CREATE INDEX heliograph_turns_parent ON heliograph_turns (parent)",
         "CREATE TABLE heliograph_responses (number {number}, tenant TEXT NOT NULL, "
         "id TEXT NOT NULL, created_at BIGINT NOT NULL, previous TEXT, "
-        "turn BIGINT NOT NULL UNIQUE REFERENCES heliograph_turns (number), "
+        "turn BIGINT NOT NULL UNIQUE REFERENCES heliograph_turns (number), used BIGINT NOT NULL, "
         "reply {bytes} NOT NULL, UNIQUE (tenant, id))",
         "CREATE INDEX heliograph_responses_created_at ON heliograph_responses (created_at)",
-        "CREATE TABLE heliograph_totals (responses BIGINT NOT NULL, bytes BIGINT NOT NULL)",
-        "INSERT INTO heliograph_totals VALUES (0, 0)",
+        "CREATE INDEX heliograph_responses_used ON heliograph_responses (used)",
+        "CREATE TABLE heliograph_totals (responses BIGINT NOT NULL, bytes BIGINT NOT NULL, "
+        "uses BIGINT NOT NULL)",
+        "INSERT INTO heliograph_totals VALUES (0, 0, 0)",
     ),
 )
 _SPELLINGS = {

@@ -26,7 +26,7 @@ class StoredResponse:
 
 @dataclass(frozen=True, slots=True)
 class StoreLimits:
-    """Bounds of the whole store, over all tenants: the oldest responses make room for new ones.
+    """Bounds of the whole store, over all tenants. What was not used for longest makes room.
 
     `max_bytes` counts payloads as they are stored, which is compressed. `max_age` is in seconds
     since `created_at`; 0 keeps responses for ever.

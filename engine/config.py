@@ -119,7 +119,7 @@ class Config:
     )
     model_names: str = _option(
         "server",
-        "'any' serves every requested model name, 'known' refuses unknown ones",
+        "'any' serves every requested model name, 'known' refuses unknown and missing ones",
         "any",
         choices=("any", "known"),
     )
@@ -224,7 +224,7 @@ class Config:
     )
     store_max_responses: int = _option(
         "store",
-        "responses that are kept, over all tenants; the oldest make room for new ones",
+        "responses kept over all tenants; the longest unused make room for new ones",
         10_000,
         parse=option_values.positive,
         key="max_responses",

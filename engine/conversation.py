@@ -59,13 +59,15 @@ Part = Text | Reasoning | ToolCall | ToolResult
 class Message:
     """One turn; `parts` in the order the client gave them.
 
-    `keep`: the prompt up to here is worth keeping in the prefix cache longer than others.
+    `keep`: the prompt up to here is worth keeping in the prefix cache longer than others. `inline`:
+    an instruction that stays at its place where a client's are moved to the front.
     """
 
     role: Role
     parts: tuple[Part, ...]
     name: str | None = None
     keep: bool = False
+    inline: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from engine.types import (
     SamplingOverride,
 )
 
+_MESSAGES = "messages"  # what the template calls the conversation, whose field has many names
 _RANGED = (
     "temperature",
     "top_p",
@@ -175,7 +176,13 @@ class Preparer:
         if request.constraint is not None:
             grammar_of(request.constraint)  # what cannot be read cannot be asked for either
         if isinstance(request.prompt, Conversation):
-            return self.template.render(_instructed(request.prompt, request.constraint))
+            conversation = _instructed(request.prompt, request.constraint)
+            try:
+                return self.template.render(conversation)
+            except RequestError as error:
+                if error.param != _MESSAGES:
+                    raise
+                raise RequestError(error.message, request.prompt_param, error.code) from None
         raw: RawPrompt = request.prompt
         if isinstance(raw.content, str):
             ids = self.tokenizer.encode(raw.content, add_special_tokens=raw.add_special_tokens)

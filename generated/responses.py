@@ -251,6 +251,10 @@ class FunctionCallItem(BaseModel):
             description="The item's id.", json_schema_extra={'disposition': 'ignored'}
         ),
     ] = MISSING
+    internal_chat_message_metadata_passthrough: Annotated[
+        Any | MISSING,
+        Field(description="Codex's own.", json_schema_extra={'disposition': 'ignored'}),
+    ] = MISSING
     status: Annotated[
         str | None | MISSING,
         Field(
@@ -321,6 +325,10 @@ class CustomCallItem(BaseModel):
         Field(
             description="The item's id.", json_schema_extra={'disposition': 'ignored'}
         ),
+    ] = MISSING
+    internal_chat_message_metadata_passthrough: Annotated[
+        Any | MISSING,
+        Field(description="Codex's own.", json_schema_extra={'disposition': 'ignored'}),
     ] = MISSING
     status: Annotated[
         str | None | MISSING,
@@ -430,6 +438,10 @@ class ToolSearchCallItem(BaseModel):
             description="The item's id.", json_schema_extra={'disposition': 'ignored'}
         ),
     ] = MISSING
+    internal_chat_message_metadata_passthrough: Annotated[
+        Any | MISSING,
+        Field(description="Codex's own.", json_schema_extra={'disposition': 'ignored'}),
+    ] = MISSING
     status: Annotated[
         str | None | MISSING,
         Field(
@@ -458,6 +470,10 @@ class CompactionItem(BaseModel):
         Field(
             description="The item's id.", json_schema_extra={'disposition': 'ignored'}
         ),
+    ] = MISSING
+    internal_chat_message_metadata_passthrough: Annotated[
+        Any | MISSING,
+        Field(description="Codex's own.", json_schema_extra={'disposition': 'ignored'}),
     ] = MISSING
 
 
@@ -1113,6 +1129,10 @@ class CustomOutputItem(BaseModel):
             description="The item's id.", json_schema_extra={'disposition': 'ignored'}
         ),
     ] = MISSING
+    internal_chat_message_metadata_passthrough: Annotated[
+        Any | MISSING,
+        Field(description="Codex's own.", json_schema_extra={'disposition': 'ignored'}),
+    ] = MISSING
     status: Annotated[
         str | None | MISSING,
         Field(
@@ -1311,8 +1331,7 @@ class OutputReasoning(BaseModel):
         Field(description='One part, and none before it begins.'),
     ]
     encrypted_content: Annotated[
-        str | None | MISSING,
-        Field(description='The thought in secret, where included.'),
+        str | MISSING, Field(description='The thought in secret, where included.')
     ] = MISSING
     status: Annotated[
         Literal['in_progress', 'completed', 'incomplete'],
@@ -1447,6 +1466,10 @@ class FunctionOutputItem(BaseModel):
             description="The item's id.", json_schema_extra={'disposition': 'ignored'}
         ),
     ] = MISSING
+    internal_chat_message_metadata_passthrough: Annotated[
+        Any | MISSING,
+        Field(description="Codex's own.", json_schema_extra={'disposition': 'ignored'}),
+    ] = MISSING
     status: Annotated[
         str | None | MISSING,
         Field(
@@ -1488,6 +1511,10 @@ class ReasoningItem(BaseModel):
         Field(
             description="The item's id.", json_schema_extra={'disposition': 'ignored'}
         ),
+    ] = MISSING
+    internal_chat_message_metadata_passthrough: Annotated[
+        Any | MISSING,
+        Field(description="Codex's own.", json_schema_extra={'disposition': 'ignored'}),
     ] = MISSING
     summary: Annotated[
         SummaryParts | None | MISSING,
@@ -1718,6 +1745,10 @@ class MessageItem(BaseModel):
             json_schema_extra={'disposition': 'ignored'},
         ),
     ] = MISSING
+    internal_chat_message_metadata_passthrough: Annotated[
+        Any | MISSING,
+        Field(description="Codex's own.", json_schema_extra={'disposition': 'ignored'}),
+    ] = MISSING
     status: Annotated[
         str | None | MISSING,
         Field(
@@ -1888,6 +1919,10 @@ class AdditionalToolsItem(BaseModel):
             description="The item's id.", json_schema_extra={'disposition': 'ignored'}
         ),
     ] = MISSING
+    internal_chat_message_metadata_passthrough: Annotated[
+        Any | MISSING,
+        Field(description="Codex's own.", json_schema_extra={'disposition': 'ignored'}),
+    ] = MISSING
 
 
 class ToolSearchOutputItem(BaseModel):
@@ -1921,6 +1956,10 @@ class ToolSearchOutputItem(BaseModel):
         Field(
             description="The item's id.", json_schema_extra={'disposition': 'ignored'}
         ),
+    ] = MISSING
+    internal_chat_message_metadata_passthrough: Annotated[
+        Any | MISSING,
+        Field(description="Codex's own.", json_schema_extra={'disposition': 'ignored'}),
     ] = MISSING
     status: Annotated[
         str | None | MISSING,
@@ -2438,7 +2477,7 @@ class CompactRequest(BaseModel):
     model: Annotated[
         str | None,
         Field(
-            description='The model to use.',
+            description='The model to use; without a name the loaded model answers, unless --model-names is known.',
             json_schema_extra={'disposition': 'honoured'},
             max_length=1024,
         ),

@@ -644,7 +644,7 @@ class ControlFields(BaseModel):
     model: Annotated[
         str | None | MISSING,
         Field(
-            description='The model to use; without a name the loaded model answers.',
+            description='The model to use; without a name the loaded model answers, unless --model-names is known.',
             json_schema_extra={'disposition': 'honoured'},
             max_length=1024,
         ),

@@ -21,7 +21,7 @@ from engine.dialects.literals import Literals, Members, quoted
 from engine.dialects.marks import Marks
 from engine.dialects.named_arguments import named_arguments
 from engine.dialects.parser import OutputParser
-from engine.dialects.pieces import Closed, Malformed, Opened, Steps
+from engine.dialects.pieces import Closed, Incomplete, Malformed, Opened, Steps
 from engine.dialects.reader import Reader
 from engine.dialects.tool_text import arguments_of, show_results, signatures
 from engine.dialects.values import Shape
@@ -125,16 +125,24 @@ class Gemma4Parser(OutputParser):
             yield from members.name(key)
             if (yield from self.reader.take(literals.quote, Channel.CALL)) is None:
                 yield from members.value((yield from literals.value(shape.member(key))))
-                continue
-            yield from members.quote()
-            is_whole = False
-            while not is_whole:
-                text, is_whole = literals.part()
-                yield from members.text(text)
-                if not is_whole:
-                    yield from self.reader.wait()
-            yield from members.quote()
+            else:
+                yield from self._string(literals, members)
         yield from members.end()
+
+    def _string(self, literals: GemmaLiterals, members: Members) -> Steps[None]:
+        """The rest of a string, said while it comes."""
+        yield from members.quote()
+        is_whole = False
+        while not is_whole:
+            text, is_whole = literals.part()
+            yield from members.text(text)
+            if not is_whole:
+                try:
+                    yield from self.reader.wait()
+                except Incomplete:
+                    yield from members.cut()
+                    raise
+        yield from members.quote()
 
 
 class FunctionGemmaParser(Gemma4Parser):

@@ -14,7 +14,7 @@ import regex
 
 from engine.conversation import Tool, ToolCall
 from engine.dialects.dialect import Dialect, Rendering
-from engine.dialects.json_call import arguments, whole_arguments
+from engine.dialects.json_call import arguments, begun_arguments, whole_arguments
 from engine.dialects.parser import OutputParser
 from engine.dialects.pieces import (
     WAIT,
@@ -227,7 +227,8 @@ class HarmonyParser(OutputParser):
             try:
                 yield whole_arguments(tool, waiting)
             except Malformed:
-                yield Arguments(waiting)
+                cut = reader.is_over and reader.cut
+                yield begun_arguments(tool, waiting) if cut else Arguments(waiting)
         if reader.is_over and reader.cut:
             raise Incomplete
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import regex
+
 from engine.conversation import Tool
 from engine.dialects.json_text import container, is_strict, loads, rewritten, string, value
 from engine.dialects.parser import OutputParser
-from engine.dialects.pieces import Arguments, Malformed, Opened, Piece, Steps
+from engine.dialects.pieces import Arguments, Malformed, Opened, Steps
 from engine.events import Channel
 
 _ARGUMENTS = ("arguments", "parameters")
+_INPUT = regex.compile(
+    r'\s*+\{\s*+"input"\s*+:\s*+"((?:[^"\\]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+)'
+)
+"""The object of a custom tool, as far as its text is whole characters."""
 
 
 def call_object(parser: OutputParser, *, needs_arguments: bool = False) -> Steps[None]:
@@ -54,14 +62,26 @@ def arguments(parser: OutputParser, name: str) -> Steps[None]:
     streams = parser.expected.trusted and (tool is None or tool.format is None)
     found = yield from parser.reader.match(r"\{|(?=[^{])")
     if found is not None and found[0] == "{":
-        text = yield from container(parser.reader, parser.marks, streams=streams)
+        text = yield from container(
+            parser.reader, parser.marks, streams=streams, begun=partial(begun_arguments, tool)
+        )
         if not streams:
             yield whole_arguments(tool, text)
     else:
         yield whole_arguments(tool, (yield from _text(parser)))
 
 
-def whole_arguments(tool: Tool | None, text: str) -> Piece:
+def begun_arguments(tool: Tool | None, text: str) -> Arguments:
+    """Arguments that a limit has cut; a custom tool's are the text that its object begins with."""
+    if tool is None or tool.format is None:
+        return Arguments(text)
+    found = _INPUT.match(text)
+    inner = loads(f'"{found[1]}"') if found else ""
+    assert isinstance(inner, str)
+    return Arguments(inner)
+
+
+def whole_arguments(tool: Tool | None, text: str) -> Arguments:
     """Complete arguments; a custom tool's are the text in the object that stands for it."""
     if tool is None or tool.format is None:
         return Arguments(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import regex
 
@@ -104,11 +105,13 @@ class _Scan:
         return not self.open and not self.in_string
 
 
-def container(reader: Reader, marks: Marks, *, streams: bool) -> Steps[str]:
+def container(
+    reader: Reader, marks: Marks, *, streams: bool, begun: Callable[[str], Arguments] = Arguments
+) -> Steps[str]:
     """Read an object or a list; its text, which is valid JSON in full.
 
     `streams` has it said as arguments while it comes: only for text that masks keep valid. Else
-    nothing is said, but for what there is when the output is cut.
+    nothing is said, but for what there is when the output is cut, as `begun` makes it.
     """
     scan = _Scan()
     parts: list[str] = []
@@ -123,7 +126,7 @@ def container(reader: Reader, marks: Marks, *, streams: bool) -> Steps[str]:
             yield from reader.wait()
         except Incomplete:
             if reader.cut and not streams:
-                yield Arguments("".join(parts))
+                yield begun("".join(parts))
             raise
     text = "".join(parts)
     return text if is_strict(text) else rewritten(loads(text))

@@ -13,7 +13,7 @@ from typing import ClassVar
 import regex
 
 from engine.conversation import Tool
-from engine.dialects.json_call import whole_arguments
+from engine.dialects.json_call import begun_arguments, whole_arguments
 from engine.dialects.json_text import dumps, repaired
 from engine.dialects.marks import Marks
 from engine.dialects.pieces import Arguments, Malformed, Piece, Steps
@@ -78,6 +78,11 @@ class Members:
         yield from self._say("}" if self._names else "{}")
         if self._text:
             yield whole_arguments(self._tool, self._text)
+
+    def cut(self) -> Iterator[Piece]:
+        """A limit has cut them."""
+        if self._text:
+            yield begun_arguments(self._tool, self._text)
 
     def _say(self, text: str) -> Iterator[Piece]:
         if self._tool is None or self._tool.format is None:

@@ -22,7 +22,7 @@ class Turn:
 
     Its texts are guarded, but for the arguments of `calls`, which stay as the client sent them
     until it is known how the template takes them. `call_id` is the call that a turn of the role
-    `tool` answers.
+    `tool` answers. `inline` is the message's.
     """
 
     role: str
@@ -31,6 +31,7 @@ class Turn:
     name: str | None = None
     calls: tuple[ToolCall, ...] = ()
     call_id: str | None = None
+    inline: bool = False
 
 
 def lower(messages: Iterable[Message], guard: Guard) -> list[Turn]:
@@ -62,6 +63,7 @@ def _lowered(message: Message, guard: Guard) -> Iterator[Turn]:
             replace(call, id=_plain_id(call.id, guard), name=guard.text(call.name))
             for call in calls
         ),
+        inline=message.inline,
     )
 
 
@@ -124,11 +126,11 @@ def arrange(
 ) -> list[Turn]:
     """Turns that the template accepts, with every instruction of the client in them.
 
-    * With developer messages, all instructions become one leading system message. Where there are
-      several, each is wrapped in its role's name.
+    * With developer messages, all instructions become one leading system message, but for inline
+      ones. Where there are several, each is wrapped in its role's name.
     * Without, a leading system message stays. Later ones stay too where the template can show them,
       else each becomes a user turn at its place, wrapped in `<system>`. What is before it keeps its
-      tokens, and with them its place in the prefix cache.
+      tokens, and with them its place in the prefix cache. So it is with inline ones.
     * `tools`, a text about the tools, goes behind the leading system message's.
     * Under a template without a system role, the leading text goes in front of the first user turn;
       under one that wants roles to alternate, neighbours of one role are joined, and where it wants
@@ -137,7 +139,7 @@ def arrange(
     arranged = [turn for at, turn in enumerate(turns) if not (at and _says_nothing(turn))]
     if any(turn.role == "developer" for turn in arranged):
         arranged = _hoisted(arranged, guard)
-    elif not abilities.inline_system:
+    if not abilities.inline_system:
         arranged = [
             _wrapped(turn, guard) if at and turn.role == "system" else turn
             for at, turn in enumerate(arranged)
@@ -157,10 +159,13 @@ def _says_nothing(turn: Turn) -> bool:
 
 
 def _hoisted(turns: list[Turn], guard: Guard) -> list[Turn]:
-    sections = [turn for turn in turns if turn.role in ("system", "developer")]
+    sections: list[Turn] = []
+    rest: list[Turn] = []
+    for turn in turns:
+        is_moved = turn.role in ("system", "developer") and not turn.inline
+        (sections if is_moved else rest).append(turn)
     labelled = [_labelled(turn, guard) for turn in sections]
     text = sections[0].content if len(sections) == 1 else _GAP.join(labelled)
-    rest = [turn for turn in turns if turn.role not in ("system", "developer")]
     return [Turn("system", text), *rest]
 
 

@@ -110,7 +110,10 @@ def audit(store: ResponseStore, limits: StoreLimits = ROOMY) -> Inside:
             assert parent is None or parent < number
         assert chains.keys() == parents | sizes.keys()
         total = sum(sizes.values()) + sum(row[3] for row in rows)
-        assert tuple(connection.execute(select(TOTALS)).one()) == (len(sizes), total)
+        totals = connection.execute(select(TOTALS)).one()
+        assert (totals.responses, totals.bytes) == (len(sizes), total)
+        uses = connection.scalars(select(RESPONSES.c.used)).all()
+        assert len(set(uses)) == len(uses) and max(uses, default=0) <= totals.uses
         assert len(sizes) <= limits.max_responses and total <= limits.max_bytes
         return Inside(len(sizes), len(rows), total)
 

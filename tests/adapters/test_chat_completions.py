@@ -167,5 +167,8 @@ async def test_an_unknown_model_is_refused_only_where_names_are_known() -> None:
         refused = await call(app, "POST", PATH, body)
         assert (refused.status, refused.error["code"]) == (404, "model_not_found")
         assert refused.error["param"] == "model"
-        for name in ("second", "org/tiny", "", None):
+        for name in ("second", "org/tiny"):
             assert (await call(app, "POST", PATH, {**body, "model": name})).status == 200
+        for nothing in ("", None):
+            missing = await call(app, "POST", PATH, {**body, "model": nothing})
+            assert (missing.status, missing.error["param"]) == (400, "model")

@@ -116,14 +116,14 @@ def test_d004_a_thought_is_an_item_in_front_of_the_message() -> None:
     assert {event.get("content_index", 0) for event in events} == {0}
     item = events[8]["item"]
     assert item == {
-        "id": item["id"], "type": "reasoning", "summary": [], "encrypted_content": None,
+        "id": item["id"], "type": "reasoning", "summary": [],
         "content": [{"type": "reasoning_text", "text": "xé\n"}], "status": "completed",
     }  # fmt: skip
 
 
 def test_a_thought_is_sealed_where_that_is_included() -> None:
     events = stream(new_draft(encrypted=True), *TURNS["thoughts and text"])
-    assert events[2]["item"]["encrypted_content"] is None
+    assert "encrypted_content" not in events[2]["item"]
     assert events[8]["item"]["encrypted_content"] == "sealed xé\n"
     assert events[-1]["response"]["output"][0]["encrypted_content"] == "sealed xé\n"
 

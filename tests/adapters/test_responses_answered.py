@@ -64,7 +64,7 @@ async def test_thoughts_are_sealed_where_that_is_included() -> None:
     async with app_of(PlayedService(WORK, WORK)) as app:
         plain = await created(app, tools=[SHELL, FS])
         sealed = await created(app, tools=[SHELL, FS], include=["reasoning.encrypted_content"])
-    assert plain["output"][0]["encrypted_content"] is None
+    assert "encrypted_content" not in plain["output"][0]
     content = sealed["output"][0]["encrypted_content"]
     assert SEAL.unseal(content, TENANT, MODEL) == "I think."
 

@@ -204,8 +204,13 @@ async def test_unknown_models_are_refused_where_names_count() -> None:
         for path in (PATH, f"{PATH}/input_tokens", f"{PATH}/compact"):
             answer = await call(app, "POST", path, {"input": "hi", "model": "gpt-9"})
             assert refusal_of(answer) == (404, "model_not_found", "model")
-        for name in ("second", None, ""):
-            assert (await created(app, model=name))["model"] == "first"
+            for nothing in (None, ""):
+                answer = await call(app, "POST", path, {"input": "hi", "model": nothing})
+                assert refusal_of(answer) == (400, "missing_required_parameter", "model")
+        assert (await created(app, model="second"))["model"] == "first"
+    async with app_of(PlayedService()) as app:
+        for nothing in (None, ""):
+            assert (await created(app, model=nothing))["model"] == "first"
 
 
 @pytest.mark.parametrize("offer", ["websocket", "WebSocket", "h2c, websocket"])

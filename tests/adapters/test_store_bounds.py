@@ -1,4 +1,4 @@
-"""Bounds of the store: by count, by bytes, by age; the oldest go first."""
+"""Bounds of the store: by count, by bytes, by age; what is longest unused goes first."""
 
 from __future__ import annotations
 
@@ -51,6 +51,32 @@ async def test_the_oldest_is_the_one_that_was_saved_first(place: Place) -> None:
         for id, age in (("a", 0), ("b", 5), ("c", 100)):
             await store.save(stored(id, created_at=NOW - age))
         assert await known(store, "abc") == "bc"
+
+
+@pytest.mark.parametrize("ask", [ResponseStore.load, ResponseStore.turns])
+async def test_what_was_asked_for_stays_longer(place: Place, ask: Any) -> None:
+    """D026: by whoever may ask for it, and by nobody else."""
+    limits = replace(ROOMY, max_responses=4)
+    async with place.opened(limits) as store:
+        for id in "abcd":
+            await store.save(stored(id))
+        await ask(store, "t", "a")
+        await ask(store, "t", "a")
+        assert await ask(store, "u", "b") is None
+        for id in "ef":
+            await store.save(stored(id))
+        assert await known(store, "abcdef") == "adef"
+
+
+async def test_uses_are_kept_over_a_restart(lasting: Place) -> None:
+    limits = replace(ROOMY, max_responses=2)
+    async with lasting.opened(limits) as store:
+        for id in "ab":
+            await store.save(stored(id))
+        await store.load("t", "a")
+    async with lasting.opened(limits) as store:
+        await store.save(stored("c"))
+        assert await known(store, "abc") == "ac"
 
 
 async def test_one_response_can_be_all_there_is(place: Place) -> None:
@@ -332,8 +358,8 @@ async def test_a_save_reads_no_whole_table(file_place: Place) -> None:
         if ("SCAN" in step or "TEMP B-TREE" in step)
         and step not in ("SCAN heliograph_totals", "SCAN chain")
         and not ("WITH RECURSIVE" in statement and "ORDER BY" in step)  # of the turns it found
-        # In the order of the table, and not beyond the limit.
-        and not ("ORDER BY" in statement and step == "SCAN heliograph_responses")
+        # In the order of the index, and not beyond the limit.
+        and not ("LIMIT" in statement and step.endswith("USING INDEX heliograph_responses_used"))
     ]
     assert len(plans) > 12
     assert whole == []

@@ -56,10 +56,12 @@ CREATE TABLE heliograph_turns (number INTEGER PRIMARY KEY AUTOINCREMENT,
 CREATE INDEX heliograph_turns_parent ON heliograph_turns (parent);
 CREATE TABLE heliograph_responses (number INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL,
     id TEXT NOT NULL, created_at BIGINT NOT NULL, previous TEXT,
-    turn BIGINT NOT NULL UNIQUE REFERENCES heliograph_turns (number), reply BLOB NOT NULL,
-    UNIQUE (tenant, id));
+    turn BIGINT NOT NULL UNIQUE REFERENCES heliograph_turns (number), used BIGINT NOT NULL,
+    reply BLOB NOT NULL, UNIQUE (tenant, id));
 CREATE INDEX heliograph_responses_created_at ON heliograph_responses (created_at);
-CREATE TABLE heliograph_totals (responses BIGINT NOT NULL, bytes BIGINT NOT NULL);
+CREATE INDEX heliograph_responses_used ON heliograph_responses (used);
+CREATE TABLE heliograph_totals (responses BIGINT NOT NULL, bytes BIGINT NOT NULL,
+    uses BIGINT NOT NULL);
 INSERT INTO heliograph_schema_version VALUES (1, 1796002614);
 INSERT INTO heliograph_turns VALUES (1, NULL, 49, X'28b52ffd2429250100f0000000105b7b22696e70757422
 3a202261227d5d000000115b7b226f75740100a2319d4323d3f1');
@@ -67,13 +69,15 @@ INSERT INTO heliograph_turns VALUES (2, 1, 98, X'28b52ffd2429250100f0000000105b7
 2262227d5d000000115b7b226f75740100a2319d6f47c294');
 INSERT INTO heliograph_turns VALUES (3, 2, 147, X'28b52ffd2429250100f0000000105b7b22696e707574223a
 202263227d5d000000115b7b226f75740100a2319d0a110b9c');
-INSERT INTO heliograph_responses VALUES (2, 't', 'b', 1800000000, 'a', 2, X'28b52ffd247625020004030
+INSERT INTO heliograph_responses VALUES (2, 't', 'b', 1800000000, 'a', 2, 2,
+    X'28b52ffd247625020004030
 00000217b226964223a202262222c20226f626a656374726573706f6e7365227d000000177b226576656e30666231320700
 8013609f4f644585241517cf6025984d052d5373');
-INSERT INTO heliograph_responses VALUES (3, 't', 'c', 1800000000, 'b', 3, X'28b52ffd247625020004030
+INSERT INTO heliograph_responses VALUES (3, 't', 'c', 1800000000, 'b', 3, 3,
+    X'28b52ffd247625020004030
 00000217b226964223a202263222c20226f626a656374726573706f6e7365227d000000177b226576656e30666331320700
 8013609f4f644585241517cf6025984d3e246600');
-INSERT INTO heliograph_totals VALUES (2, 309);
+INSERT INTO heliograph_totals VALUES (2, 309, 3);
 """
 """What the first version of the program has left: three turns, whose first response was deleted."""
 

@@ -125,6 +125,12 @@ def test_a_custom_tool_has_its_text() -> None:
     assert read(GEMMA4, call(f"input:{Q}a\nb{Q}", "patch"), patch).calls == [("patch", "a\nb")]
 
 
+def test_a_custom_tool_that_is_cut_has_what_there_is_of_its_text() -> None:
+    patch = Tool("patch", format=CustomFormat())
+    output = read(GEMMA4, f'<|tool_call>call:patch{{input:{Q}a "b"\n', patch, cut=True)
+    assert (output.is_open, output.arguments) == (True, 'a "b"\n')
+
+
 def test_function_gemma_has_other_delimiters() -> None:
     output = read(
         FUNCTIONGEMMA,

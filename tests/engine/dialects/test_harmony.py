@@ -182,6 +182,11 @@ def test_a_custom_tool_has_its_text_bare_or_in_an_object(body: str, text: str, e
         assert pieces == [Opened("patch"), Arguments(text), Closed()]
 
 
+def test_a_cut_object_of_a_custom_tool_says_its_text() -> None:
+    output = read(HARMONY, TO_PATCH + '{"input": "a\\nb', PATCH, cut=True)
+    assert (output.is_open, output.arguments) == (True, "a\nb")
+
+
 def test_free_text_streams_under_masks() -> None:
     said = streamed(HARMONY, [f"{TO_PATCH}***", " Begin", "\n{", "<|call|>"], {"patch": PATCH})
     assert said[0] == [Opened("patch"), Arguments("***")]

@@ -36,6 +36,24 @@ def test_half_a_character_in_a_custom_tools_input_is_no_error() -> None:
     assert whole_arguments(custom, f'{{"input": "{HALF}f"}}') == Arguments("\ufffdf")
 
 
+@pytest.mark.parametrize(
+    ("begun", "text"),
+    [
+        ('{"input": "a \\"b\\"\\n', 'a "b"\n'),
+        ('{"input": "a\\', "a"),
+        ('{"input": "a\\ud83d\\ude0', "a\ufffd"),
+        ('{ "input":"whole"', "whole"),
+        ('{"input": ', ""),
+        ('{"other": "a', ""),
+    ],
+)
+def test_a_custom_tools_input_is_as_much_as_there_is_of_it(begun: str, text: str) -> None:
+    custom = Tool("run", format=CustomFormat())
+    call = f'<tool_call>{{"name": "run", "arguments": {begun}'
+    output = read(HERMES, call, custom, cut=True)
+    assert (output.is_open, output.arguments, output.text) == (True, text, "")
+
+
 @pytest.mark.parametrize("body", ['{"a": NaN, "b": 1e999}', '{"a": 1e999,\n"b": "\t"}'])
 def test_a_number_that_json_lacks_makes_no_call(body: str) -> None:
     text = f'<tool_call>{{"name": "echo", "arguments": {body}}}</tool_call>'

@@ -63,6 +63,19 @@ def test_developer_text_makes_one_leading_system_message(abilities: Abilities) -
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("abilities", "shown"),
+    [(ALL, ("system", "T")), (NO_INLINE, ("user", "<system>T</system>"))],
+)
+def test_an_inline_instruction_is_not_moved(abilities: Abilities, shown: tuple[str, str]) -> None:
+    messages = [
+        Message("developer", (Text("D"),)), Message("user", (Text("a"),)),
+        Message("system", (Text("T"),), inline=True), Message("user", (Text("c"),)),
+    ]  # fmt: skip
+    turns = [(turn.role, turn.content) for turn in laid_out(messages, abilities)]
+    assert turns == [("system", "D"), ("user", "a"), shown, ("user", "c")]
+
+
 def test_a_first_system_message_behind_a_turn_is_not_leading() -> None:
     assert arranged(NO_INLINE, ("user", "a"), ("system", "S")) == [
         ("user", "a"),
