@@ -72,6 +72,7 @@ class ResponseDraft:
         self._number = 0
         self._items: list[OutputItem] = []
         self._open: OutputItem | None = None  # the last of them, while it grows
+        self._has_cut_call = False
         self._logprobs: list[dict[str, object]] = []  # of tokens whose text is still to come
 
     def begin(self) -> Iterator[bytes]:
@@ -103,7 +104,7 @@ class ResponseDraft:
         progress = self._progress
         if progress.end is None:
             raise GenerationFailed("the generation ended without a finish")
-        if progress.end.cause in CUT:
+        if progress.end.cause in CUT or self._has_cut_call:
             progress.status = "incomplete"
         else:
             progress.status = "completed"
@@ -196,6 +197,7 @@ class ResponseDraft:
             return
         if isinstance(item, CallItem) and not item.whole:
             item.cut()
+            self._has_cut_call = True
             return
         if isinstance(item, Message):
             item.phase = phase

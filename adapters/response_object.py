@@ -99,12 +99,13 @@ class ResponseForm:
     def write(self, progress: Progress, output: bytes) -> bytes:
         """The object; `output` is the JSON array of its items."""
         incomplete = progress.status == "incomplete"
+        usage = None if progress.status == "in_progress" else progress.usage
         state = {
             "status": progress.status,
             "completed_at": progress.completed_at,
             "error": progress.error,
             "incomplete_details": {"reason": "max_output_tokens"} if incomplete else None,
-            "usage": None if progress.usage is None else usage_of(progress.usage),
+            "usage": None if usage is None else usage_of(usage),
             "flare": self._flare(progress.end),
         }
         parts = (self._start, to_json(state)[1:-1], b'"output":' + output, self._rest)

@@ -13,15 +13,16 @@ A file of cases/ is a list of
 
 and a step is
 
-    {"route": "chat" | "completions" | "messages" | "count" (or "get" with "path"),
+    {"route": a route of replies.PATHS (or "get" with "path"),
      "headers": {...}, "body": {...},
      "say": text of the only message or prompt (the id when absent),
      "say_repeat": [text, times] to put behind it,
-     "bare": true leaves a message without the max_tokens that it needs,
+     "bare": true leaves a message without the max_tokens, a response without the model it needs,
      "show": true has the template show the prompt, in place of an answer; where tokens are bytes,
      "modes": ["buffered", "streamed"], "expect": {...}}
 
-Each message that is answered or shown is counted too: count_tokens must say what its usage says.
+The prompt of each message and response that is answered or shown is counted too: the route that
+counts must say what the usage says.
 
 `run` knows every expectation and fails on a word that it does not know, so that no line of a case
 is without effect. A case with a "scenario" in place of steps is a function in scenarios/; it
@@ -38,15 +39,18 @@ from typing import Any
 
 import httpx2
 
+from conformance import spec
 from conformance.bodies import SHOW, body_of, declared, shown_prompt, streamed
 from conformance.expectations import subset
-from conformance.message_expectations import MessageExpectation
 from conformance.models import model_of
-from conformance.replies import comparable, send
+from conformance.replies import COUNTS, comparable, send
 from conformance.reply import Reply, anthropic_error_of, error_of
+from conformance.response_expectations import ResponseExpectation
 
 FOLDER = Path(__file__).parent / "cases"
 _MODES = ("buffered", "streamed")
+_COUNTED = {field.path for field in spec.fields("input_tokens")}
+"""What a response and the count of its prompt both take."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +147,8 @@ def _run(case: Case, steps: list[dict[str, Any]], client: httpx2.Client) -> None
         if step["route"] == "get":
             _get(client, step, where)
             continue
-        modes = ("buffered",) if step["route"] == "count" or "show" in step else _MODES
+        counts = step["route"] in COUNTS.values()
+        modes = ("buffered",) if counts or "show" in step else _MODES
         modes = step.get("modes", modes)
         replies = []
         for mode in modes:
@@ -156,12 +161,13 @@ def _run(case: Case, steps: list[dict[str, Any]], client: httpx2.Client) -> None
                 expect |= {"status": 400, "error": {"type": "invalid_request_error"}}
                 reply.prompt = shown_prompt(reply)
             model = model_of(case.server)
-            MessageExpectation(f"{where} {mode}", reply, before, body, model).check(expect)
+            ResponseExpectation(f"{where} {mode}", reply, before, body, model).check(expect)
             replies.append(reply)
         if len(modes) == 2 and step.get("equal", True):
             whole, stream = (comparable(reply) for reply in replies)
             assert whole == stream, f"{where}: buffered {whole} is not streamed {stream}"
-        if step["route"] == "messages":
+            assert replies[0].told == replies[1].told, f"{where}: {replies[1].told}"
+        if step["route"] in COUNTS and not any(i.kind == "compaction" for i in replies[0].items):
             _count(case, step, replies[0], client, where)
         before.append(replies[0])
 
@@ -169,8 +175,10 @@ def _run(case: Case, steps: list[dict[str, Any]], client: httpx2.Client) -> None
 def _count(
     case: Case, step: dict[str, Any], reply: Reply, client: httpx2.Client, where: str
 ) -> None:
-    """count_tokens knows the prompt of a message that was answered or shown."""
+    """The route that counts knows the prompt of what was answered or shown."""
     body = body_of(case.id, step)
+    if step["route"] == "responses":
+        body = {name: value for name, value in body.items() if name in _COUNTED}
     if reply.prompt is not None:
         model = model_of(case.server)
         assert model is not None, f"{where}: the tokens are no bytes"
@@ -181,7 +189,7 @@ def _count(
         wanted = reply.prompt_tokens
     else:
         return
-    counted = send(client, "count", body, step.get("headers"))
+    counted = send(client, COUNTS[step["route"]], body, step.get("headers"))
     assert counted.error is None, f"{where}: not counted: {counted.error}"
     assert counted.prompt_tokens == wanted, f"{where}: {counted.prompt_tokens}, not {wanted}"
 

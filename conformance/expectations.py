@@ -87,7 +87,7 @@ class Expectation:
 
     def on_model(self, wanted: str) -> None:
         body = self.reply.body or self.reply.chunks[0]
-        self._equal(body.get("message", body)["model"], wanted)
+        self._equal(body.get("message", body.get("response", body))["model"], wanted)
 
     def on_usage(self, wanted: dict[str, Any]) -> None:
         if self.reply.usage is not None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import httpx2
 
-from conformance import message_replies, sse
+from conformance import message_replies, response_replies, sse
 from conformance.choice import Choice, read_message, take_delta
-from conformance.reply import ANTHROPIC, Reply, anthropic_error_of, error_of
+from conformance.reply import ANTHROPIC, RESPONSES, Reply, anthropic_error_of, error_of
 
 __all__ = ["ANTHROPIC", "PATHS", "Reply", "anthropic_error_of", "comparable", "error_of", "send"]
 
@@ -19,7 +19,11 @@ PATHS = {
     "completions": "/v1/completions",
     "messages": "/v1/messages",
     "count": "/v1/messages/count_tokens",
+    "responses": "/v1/responses",
+    "input_tokens": "/v1/responses/input_tokens",
 }
+COUNTS = {"messages": "count", "responses": "input_tokens"}
+"""The route that counts the prompt of another."""
 _OBJECTS = {
     "chat": ("chat.completion", "chat.completion.chunk"),
     "completions": ("text_completion", "text_completion"),
@@ -31,7 +35,7 @@ def send(
 ) -> Reply:
     """Send a request and read its whole reply, by the value of its `stream` field."""
     with opened(client, route, body, headers) as response:
-        if response.status_code == 200 and body.get("stream") and route != "count":
+        if response.status_code == 200 and body.get("stream") and route not in COUNTS.values():
             return read_stream(response, route, body)
         response.read()
     return read_whole(response, route)
@@ -56,6 +60,9 @@ def read_whole(response: httpx2.Response, route: str) -> Reply:
     reply = Reply(response.status_code, response.headers, body=body)
     if route in ANTHROPIC:
         message_replies.read_whole(reply, route)
+        return reply
+    if route in RESPONSES:
+        response_replies.read_whole(reply, route)
         return reply
     if response.status_code != 200:
         reply.error = error_of(body)
@@ -135,7 +142,7 @@ def read_stream(response: httpx2.Response, route: str, body: dict[str, Any]) -> 
     for event in sse.events(response.iter_raw()):
         take(reply, event, route, body)
     assert reply.done or reply.error, "the stream ends without its last event and without an error"
-    if route in ANTHROPIC:
+    if route in ANTHROPIC or route in RESPONSES:
         return reply
     if reply.done:
         for choice in reply.choices.values():
@@ -160,6 +167,9 @@ def take(reply: Reply, event: sse.Event, route: str, body: dict[str, Any]) -> No
     assert not reply.done and not reply.error, f"an event after the end: {event}"
     if route in ANTHROPIC:
         message_replies.take(reply, event)
+        return
+    if route in RESPONSES:
+        response_replies.take(reply, event)
         return
     assert event.name is None
     if event.comment is not None:
@@ -223,7 +233,10 @@ def comparable(reply: Reply) -> dict[str, Any]:
     """An outcome without the part of usage that a warmer cache changes."""
     outcome = reply.outcome()
     if reply.usage is not None:
-        cache = ("prompt_tokens_details", "input_tokens", "cache_read_input_tokens")
+        cache = (
+            "prompt_tokens_details", "input_tokens", "input_tokens_details",
+            "cache_read_input_tokens",
+        )  # fmt: skip
         outcome["usage"] = {k: v for k, v in reply.usage.items() if k not in cache}
         outcome["prompt"] = reply.prompt_tokens
     return outcome

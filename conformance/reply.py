@@ -11,6 +11,9 @@ from conformance.choice import Choice
 
 ANTHROPIC = ("messages", "count")
 """The routes that speak Anthropic's protocol."""
+RESPONSES = ("responses", "input_tokens")
+"""The routes that speak OpenAI's Responses."""
+_NEW_EACH_TIME = {"id", "call_id", "encrypted_content"}
 _ERROR_KEYS = {"message", "type", "param", "code"}
 
 
@@ -45,12 +48,36 @@ class Block:
 
 
 @dataclass
+class Item:
+    """One item of a response's output: its JSON as last shown, and how far a stream is with it.
+
+    `stage` counts the kinds of events that it has had, `deltas` are the pieces of its text,
+    `logprobs` the entries of its tokens.
+    """
+
+    value: dict[str, Any]
+    deltas: list[str] = field(default_factory=list)
+    logprobs: list[dict[str, Any]] = field(default_factory=list)
+    stage: int = 0
+
+    @property
+    def kind(self) -> str:
+        return str(self.value["type"])
+
+    def shown(self) -> dict[str, Any]:
+        """The item without what is new each time."""
+        return {name: value for name, value in self.value.items() if name not in _NEW_EACH_TIME}
+
+
+@dataclass
 class Reply:
     """What came back. `error` is the inner error object; `done` whether a stream ended well.
 
     A message is one choice, whose finish is its stop_reason and whose stop_reason is its
-    stop_sequence; `blocks` has its content, `edits` its context_management. `comments` counts the
-    signs of life of a stream. `prompt` is what a template showed instead of an answer.
+    stop_sequence; `blocks` has its content, `edits` its context_management. A response is one
+    choice, whose finish is its status, or the reason of an incomplete one; `items` has its output,
+    `told` what it says of its request. `comments` counts the signs of life of a stream. `prompt` is
+    what a template showed instead of an answer.
     """
 
     status: int
@@ -64,6 +91,8 @@ class Reply:
     done: bool = False
     blocks: list[Block] = field(default_factory=list)
     edits: dict[str, Any] | None = None
+    items: list[Item] = field(default_factory=list)
+    told: dict[str, Any] | None = None
     prompt: str | None = None
 
     @property
@@ -105,7 +134,8 @@ class Reply:
         assert self.usage is not None, f"no usage: {self.body}"
         if "cache_read_input_tokens" in self.usage:
             return int(self.usage["cache_read_input_tokens"])
-        return int(self.usage["prompt_tokens_details"]["cached_tokens"])
+        details = "input" if "input_tokens_details" in self.usage else "prompt"
+        return int(self.usage[f"{details}_tokens_details"]["cached_tokens"])
 
     @property
     def output_tokens(self) -> int:
@@ -118,7 +148,8 @@ class Reply:
         """The tokens of thoughts."""
         assert self.usage is not None, f"no usage: {self.body}"
         if "output_tokens_details" in self.usage:
-            return int(self.usage["output_tokens_details"]["thinking_tokens"])
+            (thoughts,) = self.usage["output_tokens_details"].values()
+            return int(thoughts)
         return int(self.usage["completion_tokens_details"]["reasoning_tokens"])
 
     def outcome(self) -> dict[str, Any]:
@@ -132,6 +163,7 @@ class Reply:
             "choices": choices,
             "blocks": [block.shown() for block in self.blocks],
             "edits": self.edits,
+            "items": [item.shown() for item in self.items],
             "usage": self.usage,
         }
 

@@ -18,12 +18,16 @@ ROUTES = {
     "completions": "CompletionRequest",
     "messages": "MessagesRequest",
     "count": "CountTokensRequest",
+    "responses": "ResponseRequest",
+    "input_tokens": "InputTokensRequest",
 }
 _FILES = {
     "chat": "chat_completions",
     "completions": "completions",
     "messages": "messages",
     "count": "messages",
+    "responses": "responses",
+    "input_tokens": "responses",
 }
 _COMBINATORS = ("allOf", "anyOf", "oneOf")
 
@@ -109,9 +113,13 @@ def fields(route: str) -> list[Field]:
 
 
 def occurrences(route: str) -> list[Field]:
-    """The same, once for each object that can have it."""
-    file = _FILES[route]
-    return list(fields_of(file, ROUTES[route], route))
+    """The same, once for each object that can have it.
+
+    What a body says of a field wins over the schemas that it is made from.
+    """
+    found = list(fields_of(_FILES[route], ROUTES[route], route))
+    last = {field.path: field for field in found if len(field.around) == 1}
+    return [field for field in found if last.get(field.path, field) is field]
 
 
 def fields_of(file: str, name: str, route: str = "") -> Iterator[Field]:

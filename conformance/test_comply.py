@@ -30,14 +30,15 @@ ANTHROPIC = (
 )  # fmt: skip
 """By this name, the test of thinking is not skipped."""
 CHAT = ("--format", "openai-chat", "-m", "gpt-5")
+RESPONSES = ("--format", "open-responses", "-m", "gpt-5")
 EXPECTED: dict[tuple[str, ...], dict[str, str]] = {
     ANTHROPIC: {"anth-image-input": IMAGES},
-    CHAT: {
-        "chat-image-input": IMAGES,
-        "chat-error-handling": "it leaves out the model, and then the loaded one answers",
-    },
+    CHAT: {"chat-image-input": IMAGES},
+    RESPONSES: {"image-input": IMAGES},
 }
 """The tests that do not pass, and why not. All others do."""
+NAMES = ("--model-names", "known", "--alias", "gpt-5", "--alias", "claude-opus-5")
+"""A request without a model is an error to the suites; by default, the loaded one answers it."""
 UNCITED = "missing 'annotations' field"
 """The only warning: the model does not cite, and Chat leaves out what is not there."""
 
@@ -46,7 +47,7 @@ UNCITED = "missing 'annotations' field"
 def server(start: Callable[..., Server], tmp_path: Path) -> Server:
     """A server whose model would pass."""
     folder = MODELS["thinker"].write(tmp_path / "thinker")
-    return start(REPLIES, "--model", str(folder), "--max-context", "8192")
+    return start(REPLIES, "--model", str(folder), "--max-context", "8192", *NAMES)
 
 
 @pytest.mark.parametrize("options", EXPECTED, ids=lambda options: options[1])

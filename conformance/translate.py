@@ -1,16 +1,17 @@
-"""Chat's requests and cases in Anthropic's words.
+"""Chat's cases on the other routes, and its requests in Anthropic's words.
 
-Both routes take the same control fields (specs/shared.yaml, ControlFields). Each case that proves
-one of them on Chat is run on Messages too, with the same bodies and what they must lead to; so a
-field that a route forgets shows. What Messages has no word for is left out: `None`.
+All take the same control fields (specs/shared.yaml, ControlFields). Each case that proves one of
+them on Chat is run on Messages and on Responses too, with the same bodies and what they must lead
+to; so a field that a route forgets shows. What a route has no word for is left out: `None`.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
-from conformance import cases, spec
+from conformance import cases, response_translate, spec
 
 CONTROLS = frozenset(field.path for field in spec.fields_of("shared", "ControlFields"))
 """The paths of all control fields."""
@@ -108,41 +109,74 @@ def _turn(message: dict[str, Any]) -> dict[str, Any] | None:
 # Cases
 
 
+@dataclass(frozen=True)
+class Language:
+    """How a route says what Chat says.
+
+    `step` is a step of Chat in its words, None where it has none for it: of the step, of the new
+    numbers of the steps before it, and of the server's name. `proved` is a field of Chat by its
+    name here. `keeps` tells which cases are run.
+    """
+
+    route: str
+    suffix: str
+    step: Callable[[dict[str, Any], dict[int, int], str], dict[str, Any] | None]
+    proved: Callable[[str], str | None]
+    every: bool
+
+
 def control_cases() -> list[cases.Case]:
-    """The cases of control fields on Messages."""
-    return [made for case in cases.load() if (made := _translated(case)).proven()]
+    """The cases of control fields on Messages; on Responses all cases that can be said there."""
+    languages = (
+        Language("messages", SUFFIX, _message_step, _control, every=False),
+        Language(
+            "responses",
+            response_translate.SUFFIX,
+            response_translate.response_step,
+            response_translate.proved,
+            every=True,
+        ),
+    )
+    loaded = [case for case in cases.load() if case.scenario is None]
+    made = [_translated(case, language) for language in languages for case in loaded]
+    return [case for case in made if case.steps]
 
 
-def _translated(case: cases.Case) -> cases.Case:
-    proves = tuple(path for path in case.proves if path in CONTROLS)
-    steps = _steps(case) if proves and case.scenario is None else []
-    return replace(
-        case, id=case.id + SUFFIX, proves=proves, steps=tuple(steps), scenario=None, routes=(),
-        body={}, tools={}, replies=(),
+def _control(path: str) -> str | None:
+    return path if path in CONTROLS else None
+
+
+def _translated(case: cases.Case, language: Language) -> cases.Case:
+    proves = tuple(found for path in case.proves if (found := language.proved(path)))
+    steps = _steps(case, language) if proves or language.every else []
+    made = replace(
+        case, id=case.id + language.suffix, proves=proves, steps=tuple(steps), routes=(), body={},
+        tools={}, replies=(),
     )  # fmt: skip
+    return made if language.every or made.proven() else replace(made, steps=())
 
 
-def _steps(case: cases.Case) -> list[dict[str, Any]]:
+def _steps(case: cases.Case, language: Language) -> list[dict[str, Any]]:
     """The steps that Chat has in the first run of a case; references count those that are kept."""
     runs = [run for run in case.sequences() if any(step["route"] == "chat" for step in run)]
     kept: list[dict[str, Any]] = []
     places: dict[int, int] = {}
     for number, step in enumerate(runs[0] if runs else []):
-        made = _step(step, places) if step["route"] == "chat" else None
-        if made is not None:
-            places[number] = len(kept)
-            kept.append(made)
+        made = language.step(step, places, case.server) if step["route"] == "chat" else None
+        if made is None:
+            continue
+        places[number] = len(kept)
+        kept.append({"say": case.id, **step, "route": language.route, **made})
+        body = kept[-1]["body"]
+        if "cache_salt" in body:  # a cache that the case on Chat has not filled
+            body["cache_salt"] += language.suffix
     return kept
 
 
-def _step(step: dict[str, Any], places: dict[int, int]) -> dict[str, Any] | None:
+def _message_step(step: dict[str, Any], places: dict[int, int], _: str) -> dict[str, Any] | None:
     body = message_body(step.get("body", {}))
     expect = None if body is None else _expected(step, body, places)
-    if body is None or expect is None:
-        return None
-    if "cache_salt" in body:  # a cache that the case on Chat has not filled
-        body["cache_salt"] += SUFFIX
-    return {**step, "route": "messages", "body": body, "expect": expect}
+    return None if body is None or expect is None else {"body": body, "expect": expect}
 
 
 def _expected(

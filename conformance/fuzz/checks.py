@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -10,7 +11,8 @@ import jsonschema_rs
 import schemathesis
 from schemathesis import Case, CheckContext, GenerationMode, Response
 
-from conformance import message_replies, spec, sse
+from conformance import message_replies, response_replies, sse
+from conformance.fuzz.bundle import bundle
 from conformance.fuzz.semantics import explanation, is_explained
 from conformance.reply import Reply, anthropic_error_of, error_of
 
@@ -26,11 +28,15 @@ STATUS_TYPES = {
     },
 }
 """Of each protocol; the other statuses are invalid_request_error."""
-_FILES = {
-    "/v1/chat/completions": "chat_completions",
-    "/v1/completions": "completions",
-    "/v1/messages": "messages",
+_STORED = "/v1/responses/{response_id}"
+_STREAMS = {
+    "/v1/chat/completions": ("chat_completions", "post", 2),
+    "/v1/completions": ("completions", "post", 2),
+    "/v1/messages": ("messages", "post", 2),
+    "/v1/responses": ("responses", "post", 1),
+    _STORED: ("responses", "get", 1),
 }
+"""The spec of a route that streams, its method, and the kinds of payload."""
 
 
 def _protocol(response: Response, case: Case[Any]) -> str:
@@ -74,61 +80,67 @@ def explained(ctx: CheckContext, response: Response, case: Case[Any]) -> None:
         return
     if response.status_code != 200:
         error = _error(response, case)
-        unknown = case.operation.path.endswith("/{model}") and response.status_code == 404
         known = is_explained(error) if "code" not in error else explanation(error)
-        assert unknown or (response.status_code == 400 and known), (
+        assert _is_nothing(response, case) or (response.status_code == 400 and known), (
             f"a valid request is refused without a reason: {response.status_code} {error}"
         )
+
+
+def _is_nothing(response: Response, case: Case[Any]) -> bool:
+    """Whether what the path names is not there; a route for WebSockets is there for those only."""
+    path: str = case.operation.path
+    if response.status_code == 404:
+        return path.endswith(("/{model}", _STORED, f"{_STORED}/cancel", f"{_STORED}/input_items"))
+    return (case.method, path, response.status_code) == ("GET", "/v1/responses", 405)
 
 
 @schemathesis.check
 def stream(ctx: CheckContext, response: Response, case: Case[Any]) -> None:
     """Payloads match the item schema; a stream ends with [DONE] or, without it, with an error.
 
-    A stream of a message keeps the whole grammar of its protocol.
+    A stream of a message or a response keeps the whole grammar of its protocol.
     """
     if _media_type(response) != "text/event-stream":
         return
     events = [event for event in sse.parse(response.content) if event.comment is None]
-    assert events, "an empty stream"
-    if _protocol(response, case) == "anthropic":
-        reply = Reply(response.status_code, _headers(response))
-        for event in events:
-            message_replies.take(reply, event)
-        assert reply.done or reply.error, f"the stream ends with {events[-1]}"
-    validators = payloads(case.operation.path)
+    path = case.operation.path
+    assert events or path == _STORED, "an empty stream"  # a replay from the last event on
+    if path.startswith("/v1/messages"):
+        _check_grammar(response, events, message_replies.take)
+    elif path == "/v1/responses":
+        _check_grammar(response, events, response_replies.take)
+    validators = payloads(path)
     for event in events:
         if event.data != sse.DONE:
             problems = [list(v.iter_errors(event.data)) for v in validators]
             assert not all(problems), f"{problems[0][0].message}: {event.data}"
-    if _protocol(response, case) == "openai":
+    if path.endswith("completions"):
         last = events[-1].data
         assert last == sse.DONE or "error" in last, f"the stream ends with {last}"
         assert [event.data for event in events].count(sse.DONE) <= 1
 
 
+def _check_grammar(
+    response: Response, events: list[sse.Event], take: Callable[[Reply, sse.Event], None]
+) -> None:
+    reply = Reply(response.status_code, _headers(response))
+    for event in events:
+        take(reply, event)
+    assert reply.done or reply.error, f"the stream ends with {events[-1]}"
+
+
 @cache
 def payloads(path: str) -> list[jsonschema_rs.Draft202012Validator]:
-    """Validators of a route's chunk and of the error that may end its stream."""
-    file = _FILES[path]
-    content = spec.document(file)["paths"][path]["post"]["responses"]["200"]["content"]
+    """Validators of a route's events and, where that has a form of its own, of the last error."""
+    file, method, count = _STREAMS[path]
+    document = bundle(file)
+    content = document["paths"][path][method]["responses"]["200"]["content"]
     choices = content["text/event-stream"]["itemSchema"]["properties"]["data"]["anyOf"]
     schemas = [choice["contentSchema"] for choice in choices if "contentSchema" in choice]
-    assert len(schemas) == 2, "the item schema has changed; so must this check"
+    assert len(schemas) == count, "the item schema has changed; so must this check"
     return [
-        jsonschema_rs.Draft202012Validator(inlined(schema, file), validate_formats=True)
+        jsonschema_rs.Draft202012Validator(
+            {**schema, "components": document["components"]}, validate_formats=True
+        )
         for schema in schemas
     ]
-
-
-def inlined(value: Any, file: str) -> Any:
-    """A schema without references; ours do not recurse."""
-    if isinstance(value, list):
-        return [inlined(inner, file) for inner in value]
-    if not isinstance(value, dict):
-        return value
-    if "$ref" in value:
-        target, where = spec.resolve({"$ref": value["$ref"]}, file)
-        rest = {key: inner for key, inner in value.items() if key != "$ref"}
-        return {**inlined(target, where), **inlined(rest, file)}
-    return {key: inlined(inner, file) for key, inner in value.items()}

@@ -29,9 +29,10 @@ class Reason:
 
 
 CONSTRAINTS = (
-    "response_format", "structured_outputs", "guided_", "json_schema", "regex", "grammar"
+    "text.format", "response_format", "structured_outputs", "guided_", "json_schema", "regex",
+    "grammar",
 )  # fmt: skip
-TOOLS = ("tools", "functions")
+TOOLS = ("tools", "functions", "input[")
 CHOICES = ("tool_choice", "function_call")
 BUDGETS = (
     "thinking_token_budget", "thinking_budget", "reasoning_budget_tokens", "thinking.budget_tokens"
@@ -73,9 +74,12 @@ REASONS = (
            message="the older form"),
     Reason("one field needs another", CHOICES, message="there is no tool to call"),
     Reason("one field names what is in another", CHOICES, message="not among the tools"),
+    Reason("one field names what is in another", CHOICES, message="not among the namespaces"),
+    Reason("a sum over two members", TOOLS, message="characters together"),
     Reason("one field names what is in another", CHOICES, message="is the name of a"),
     Reason("one of two members is needed", ("messages",), code="missing_required_parameter"),
-    Reason("a word is no number", ("reasoning_effort",), message="a number without quotes"),
+    Reason("a word is no number", ("reasoning_effort", "reasoning.effort", "input["),
+           message="a number without quotes"),
     Reason("several names of one thing", BUDGETS, message="one budget with two values"),
     Reason("the delimiters are the model's", BUDGETS, message="cannot be cut"),
     Reason("fields can leave no token", ("",), code="no_token_allowed"),
@@ -83,7 +87,18 @@ REASONS = (
     Reason("two fields must agree", ("min_tokens",), message="more than the output limit"),
     Reason("prompts times n against the places of this server", ("n",), message="places"),
     Reason("two fields must agree", ("continue_final_message",), message="continue_final_message"),
-    Reason("the template is the model's", ("messages",), message="template"),
+    Reason("the template is the model's", ("messages", "input"), message="template"),
+    Reason("the window is the model's", ("input", "max_output_tokens"),
+           code="context_length_exceeded"),
+    Reason("the responses are the server's", ("previous_response_id",),
+           code="previous_response_not_found"),
+    Reason("the responses are the server's", ("input[",), message="there is no stored item"),
+    Reason("the notes are the server's", ("input[",), code="compaction_payload_invalid"),
+    Reason("the items are the response's", ("after",), message="no item of this response"),
+    Reason("one field needs another", ("starting_after",), message="needs stream"),
+    Reason("one field needs another", ("top_logprobs", "logprob_token_ids"),
+           message="in include"),
+    Reason("nothing runs in the background", ("",), message="only a response in the background"),
 )  # fmt: skip
 
 

@@ -24,7 +24,13 @@ SETTINGS = hypothesis.settings(
 )
 SEED = hypothesis.seed(20261129)
 
-paths = st.sampled_from([*PATHS.values(), "/v1/models", "/v1/models/solar", "/health", "/metrics"])
+paths = st.sampled_from(
+    [*PATHS.values(), "/v1/models", "/v1/models/solar", "/health", "/metrics",
+     "/v1/responses/compact", "/v1/responses/resp_0", "/v1/responses/resp_0/cancel",
+     "/v1/responses/resp_0/input_items?limit=2&order=asc", "/v1/responses/resp_0?stream=true",
+     "/api/version", "/api/tags"]
+)  # fmt: skip
+posts = st.sampled_from([*PATHS.values(), "/v1/responses/compact"])
 numbers = st.one_of(
     st.integers(),
     st.floats(),  # NaN and infinities too
@@ -54,12 +60,17 @@ fields = st.sampled_from(
      "lz_penalty", "top_n_sigma", "repetition_detection", "structured_outputs", "guided_json",
      "json_schema", "regex", "grammar", "guided_choice", "num_beams", "options", "max_time_ms",
      "system", "stop_sequences", "thinking", "output_config", "output_format", "cache_control",
-     "context_management", "thread", "container", "mcp_servers", "betas", "compaction"]
+     "context_management", "thread", "container", "mcp_servers", "betas", "compaction",
+     "input", "instructions", "previous_response_id", "conversation", "text", "reasoning",
+     "include", "store", "background", "max_output_tokens", "max_tool_calls", "truncation",
+     "parallel_tool_calls", "prompt_cache_key", "client_metadata", "max_compaction_tokens"]
 )  # fmt: skip
 bodies = st.dictionaries(fields, values, max_size=6)
 _BASE: dict[str, Any] = {
     "messages": [{"role": "user", "content": "hello"}],
     "prompt": "hello",
+    "model": "solar",
+    "input": [{"role": "user", "content": "hello"}],
     "max_tokens": 4,
 }
 # Without control characters: a parser that meets one has no request to answer.
@@ -82,7 +93,7 @@ def test_bytes(pool: Pool, path: str, method: str, body: bytes) -> None:
 
 @SEED
 @SETTINGS
-@hypothesis.given(path=st.sampled_from([*PATHS.values()]), value=values)
+@hypothesis.given(path=posts, value=values)
 def test_json(pool: Pool, path: str, value: Any) -> None:
     """Random JSON, and what Python calls JSON: NaN, infinities, halves of surrogate pairs."""
     _send(pool, "POST", path, json.dumps(value).encode())
@@ -90,7 +101,7 @@ def test_json(pool: Pool, path: str, value: Any) -> None:
 
 @SEED
 @SETTINGS
-@hypothesis.given(path=st.sampled_from([*PATHS.values()]), body=bodies)
+@hypothesis.given(path=posts, body=bodies)
 def test_fields(pool: Pool, path: str, body: dict[str, Any]) -> None:
     """A good request, with some of its fields replaced by anything."""
     _send(pool, "POST", path, json.dumps({**_BASE, **body}).encode())
@@ -111,8 +122,8 @@ def test_headers(pool: Pool, path: str, headers: dict[str, str], good: bool) -> 
 @SETTINGS
 @hypothesis.given(path=st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=40))
 def test_paths(pool: Pool, path: str) -> None:
-    """Random paths below /v1/, /v1/models/ included."""
-    for prefix in ("/v1/", "/v1/models/"):
+    """Random paths below /v1/, and in place of the ids of models and responses."""
+    for prefix in ("/v1/", "/v1/models/", "/v1/responses/"):
         _send(pool, "GET", prefix + quote(path), b"")
 
 
@@ -126,7 +137,8 @@ def test_depth(pool: Pool, depth: int, shape: str) -> None:
         inner = '{"a":' * depth + "1" + "}" * depth
     field = "content" if shape == "content" else "chat_template_kwargs"
     body = json.dumps(_BASE)[:-1] + f', "{field}": {{"x": {inner}}}}}'
-    _send(pool, "POST", PATHS["chat"], body.encode())
+    for route in ("chat", "responses"):
+        _send(pool, "POST", PATHS[route], body.encode())
 
 
 def test_afterwards(pool: Pool) -> None:

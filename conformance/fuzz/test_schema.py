@@ -16,7 +16,7 @@ from typing import Any
 
 import hypothesis
 import schemathesis
-from schemathesis import Case
+from schemathesis import Case, GenerationMode
 from schemathesis.checks import CHECKS
 from schemathesis.generation.meta import TestPhase
 from schemathesis.schemas import BaseSchema
@@ -24,13 +24,15 @@ from schemathesis.schemas import BaseSchema
 from conformance.fuzz import checks
 from conformance.fuzz.bundle import bundle
 from conformance.profiles import KEYS, Pool
-from conformance.replies import PATHS
+from conformance.replies import COUNTS, PATHS
+from conformance.server import Server
 
 EXAMPLES = int(os.environ.get("HELIOGRAPH_EXAMPLES", "15"))
 ALL = 100
 """From so many examples on, the coverage phase is sent whole."""
 SEED = 20261129
 REJECTIONS = ["400", "401", "404", "405", "413", "415"]
+AUTHORIZATION = {"Authorization": f"Bearer {KEYS['ops']}"}
 SEEN: Counter[tuple[str, int, str]] = Counter()
 """What came back: (path, status, media type)."""
 OWN = (checks.envelope, checks.explained, checks.stream)
@@ -60,14 +62,30 @@ def _run(case: Case[Any], pool: Pool) -> None:
         return
     if not set(case.query or ()) <= {parameter.name for parameter in case.operation.query}:
         return  # unknown ones are passed over, as Claude Code needs (D053)
+    if case.meta.generation.mode is GenerationMode.POSITIVE:
+        _name_stored(case, pool.get("fuzzed"))
     if isinstance(case.body, dict) and case.body.get("stream") in (None, False):
         # Streams are rare among random bodies; a valid one stays valid, an invalid one invalid.
         case.body["stream"] = len(str(case.body)) % 2 == 1
-    response = case.call_and_validate(
-        base_url=url, headers={"Authorization": f"Bearer {KEYS['ops']}"}, timeout=60
-    )
+    response = case.call_and_validate(base_url=url, headers=AUTHORIZATION, timeout=60)
     media = response.headers.get("content-type", ["none"])[0].partition(";")[0]
     SEEN[case.operation.path, response.status_code, media] += 1
+
+
+def _name_stored(case: Case[Any], server: Server) -> None:
+    """Let every second id of a response be one of a response that is there."""
+    asked = case.body if isinstance(case.body, dict) else {}
+    name = (case.path_parameters or {}).get("response_id") or asked.get("previous_response_id")
+    if not name or zlib.crc32(repr((name, case.query)).encode()) % 2:
+        return
+    made = server.http.post(
+        PATHS["responses"], json={"model": "solar", "input": "hello"}, headers=AUTHORIZATION
+    )
+    assert made.status_code == 200, made.text
+    if "previous_response_id" in asked:
+        asked["previous_response_id"] = made.json()["id"]
+    else:
+        case.path_parameters = {"response_id": made.json()["id"]}
 
 
 @_schema("chat_completions").parametrize()
@@ -91,6 +109,20 @@ def test_messages(case: Case[Any], pool: Pool) -> None:
     _run(case, pool)
 
 
+@_schema("responses").parametrize()
+@SETTINGS
+def test_responses(case: Case[Any], pool: Pool) -> None:
+    """POST /v1/responses, /input_tokens and /compact, and all that is done with a stored one."""
+    _run(case, pool)
+
+
+@_schema("ollama").parametrize()
+@SETTINGS
+def test_ollama(case: Case[Any], pool: Pool) -> None:
+    """GET /api/version, GET /api/tags."""
+    _run(case, pool)
+
+
 @_schema("models").parametrize()
 @SETTINGS
 def test_models(case: Case[Any], pool: Pool) -> None:
@@ -107,12 +139,19 @@ def test_operations(case: Case[Any], pool: Pool) -> None:
 
 def test_afterwards(pool: Pool) -> None:
     """The fuzzed server has lost nothing and still answers; the fuzzer saw every kind of reply."""
+    print(sorted((k, n) for k, n in SEEN.items() if "responses" in k[0]))
     for route, path in PATHS.items():
         kinds = [(200, "application/json"), (400, "application/json")]
-        if route != "count":
+        if route not in COUNTS.values():
             kinds.append((200, "text/event-stream"))
         for kind in kinds:
             assert SEEN[path, *kind] >= 3, f"{path} {kind}: {SEEN}"
+    stored = "/v1/responses/{response_id}"
+    for kind in ((200, "application/json"), (200, "text/event-stream"), (404, "application/json")):
+        assert SEEN[stored, *kind], f"{stored} {kind}: {SEEN}"
+    for path, status in (("/input_items", 200), ("/cancel", 400)):
+        assert SEEN[stored + path, status, "application/json"], f"{path}: {SEEN}"
+    print(sorted((k, n) for k, n in SEEN.items() if "responses" in k[0]))
     server = pool.get("fuzzed")
     server.until_idle()
     assert server.http.get("/health").json() == {"status": "ok"}

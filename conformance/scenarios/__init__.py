@@ -12,6 +12,8 @@ from conformance.scenarios import (
     kept,
     lifecycle,
     messages,
+    responses,
+    responses_kept,
     sampling,
     streams,
     tools,
@@ -19,7 +21,8 @@ from conformance.scenarios import (
 )
 
 _MODULES = (
-    admission, encodings, engine, kept, lifecycle, messages, sampling, streams, tools, wire
+    admission, encodings, engine, kept, lifecycle, messages, responses, responses_kept, sampling,
+    streams, tools, wire,
 )  # fmt: skip
 FUNCTIONS: dict[str, Callable[[Any, Any], None]] = {
     function.__name__: function for module in _MODULES for function in module.SCENARIOS

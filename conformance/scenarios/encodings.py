@@ -12,7 +12,7 @@ import brotli
 import httpx2
 import zstandard
 
-from conformance.profiles import KEYS, SMALL_BODY, Pool
+from conformance.profiles import ALIASES, KEYS, SMALL_BODY, Pool
 from conformance.replies import PATHS
 from conformance.reply import failure_of
 from conformance.server import Server
@@ -38,7 +38,8 @@ def content_encodings(pool: Pool, _: Callable[..., Server]) -> None:
         }
         return server.http.post(PATHS[route], content=content, headers=headers)
 
-    body = json.dumps({"messages": [{"role": "user", "content": "hello"}]}).encode()
+    said = [{"role": "user", "content": "hello"}]
+    body = json.dumps({"model": ALIASES[0], "messages": said}).encode()
     for name, encode in _ENCODERS.items():
         assert post(encode(body), name).status_code == 200, name
     assert post(gzip.compress(zlib.compress(body)), "deflate, gzip").status_code == 200

@@ -11,8 +11,8 @@ from conformance.profiles import CLAMPED, Pool
 from conformance.replies import send
 from conformance.server import Server
 
-_ROUTES = ("chat", "completions", "messages")
-_CUT = ("length", "max_tokens")
+_ROUTES = ("chat", "completions", "messages", "responses")
+_CUT = ("length", "max_tokens", "max_output_tokens")
 _LOOP = {"match": "loop", "text": " tick tock tick tock tick tock tick tock tick tock"}
 _SLOW = {
     "match": "slow",
@@ -24,6 +24,10 @@ _SLOW = {
 def _body(route: str, text: str, **fields: Any) -> dict[str, Any]:
     if route == "completions":
         return {"prompt": text, **fields}
+    if route == "responses":
+        if "max_tokens" in fields:
+            fields["max_output_tokens"] = fields.pop("max_tokens")
+        return {"model": "m", "input": text, **fields}
     limit = {"max_tokens": 64} if route == "messages" else {}
     return {"messages": [{"role": "user", "content": text}], **limit, **fields}
 
@@ -93,7 +97,7 @@ def default_loop_rule(_: Pool, start: Callable[..., Server]) -> None:
         whole = send(
             server.http, route, _body(route, "loop", repetition_detection=off, max_tokens=40)
         )
-        assert whole.finish in ("stop", "end_turn"), f"{route}: {whole.outcome()}"
+        assert whole.finish in ("stop", "end_turn", "completed"), f"{route}: {whole.outcome()}"
         assert whole.text == _LOOP["text"], f"{route}: {whole.outcome()}"
 
 

@@ -16,6 +16,7 @@ from conformance.server import Server
 
 _GOOD = '{"messages": [{"role": "user", "content": "hello"}]}'
 _MESSAGE = '{"max_tokens": 64, "messages": [{"role": "user", "content": "hello"}]}'
+_RESPONSE = '{"model": "m", "input": "hello"}'
 _NOT_JSON = [
     b"", b" ", b"{", b"[]", b"null", b'"text"', b"{}{}", b"\xff\xfe", b"\x00",
     b"{'a': 1}", b"[" * 100_000,
@@ -52,7 +53,13 @@ def media_types(pool: Pool, _: Callable[..., Server]) -> None:
         "multipart/form-data; boundary=x": 415,
     }.items():
         headers = {} if name is None else {"content-type": name}
-        for route, good in (("chat", _GOOD), ("messages", _MESSAGE), ("count", _MESSAGE)):
+        for route, good in (
+            ("chat", _GOOD),
+            ("messages", _MESSAGE),
+            ("count", _MESSAGE),
+            ("responses", _RESPONSE),
+            ("input_tokens", _RESPONSE),
+        ):
             response = client.post(PATHS[route], content=good.encode(), headers=headers)
             assert response.status_code == status, f"{name}: {response.text}"
             if status == 415:
@@ -110,7 +117,7 @@ def upgrade_offers(pool: Pool, _: Callable[..., Server]) -> None:
             "upgrade": offer,
             "http2-settings": "AAMAAABkAARAAAAAAAIAAAAA",
         }
-        for route, good in (("chat", _GOOD), ("messages", _MESSAGE)):
+        for route, good in (("chat", _GOOD), ("messages", _MESSAGE), ("responses", _RESPONSE)):
             response = client.post(PATHS[route], content=good.encode(), headers=headers)
             assert response.status_code == 200, f"{offer}: {response.text}"
 

@@ -6,6 +6,9 @@ import asyncio
 import gzip
 import json
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +22,9 @@ from engine.client import TokenEvent
 from engine.config import Config
 from engine.events import FinishCause
 from generated.routes import ROUTES, Route
+from tests.adapters import responding
 from tests.adapters.asgi import SEAL, Exchange, app_of, app_serving, call, exchange
-from tests.serving import PlayedClient, facts, reply, service_over
+from tests.serving import PlayedClient, facts, reply, service_over, serving
 
 CHAT = "/v1/chat/completions"
 ASK: dict[str, Any] = {"messages": [{"role": "user", "content": "hi"}]}
@@ -32,15 +36,29 @@ BODIES: dict[str, dict[str, Any]] = {
     "create_completion": {"prompt": "hi"},
     "create_message": {**ASK, "max_tokens": 8},
     "count_message_tokens": ASK,
+    "create_response": {"model": "first", "input": "hi"},
+    "count_input_tokens": {"model": "first", "input": "hi"},
+    "compact_response": {"model": "first", "input": "hi"},
 }
+RESPONSES = "/v1/responses"
+RESPONSE = BODIES["create_response"]
+REFUSED = {"refuse_upgrade": 405, "cancel_response": 400}
+"""The routes that exist to refuse, and with what."""
 
 
 def idle_app(**options: Any) -> ASGIApp:
     return app_of(service_over(PlayedClient(), facts()), **options)
 
 
-def path_of(route: Route) -> str:
-    return re.sub(r"\{.*?\}", "first", route.path)
+@asynccontextmanager
+async def app_storing(folder: Path) -> AsyncIterator[ASGIApp]:
+    """The application over the scripted engine, with a store."""
+    async with serving("ok") as service, responding.app_of(service, folder) as app:
+        yield app
+
+
+def path_of(route: Route, name: str = "first") -> str:
+    return re.sub(r"\{.*?\}", name, route.path)
 
 
 def refusal(answer: Exchange, route: Route) -> dict[str, Any]:
@@ -50,34 +68,61 @@ def refusal(answer: Exchange, route: Route) -> dict[str, Any]:
 
 @pytest.mark.parametrize("version", [{}, VERSION], ids=["", "version"])
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.operation)
-async def test_every_route_of_the_table_answers(route: Route, version: dict[str, str]) -> None:
-    async with app_serving("ok") as (app, _):
+async def test_every_route_of_the_table_answers(
+    route: Route, version: dict[str, str], tmp_path: Path
+) -> None:
+    async with app_storing(tmp_path) as app:
+        name = "first"
+        if "{response_id}" in route.path:
+            name = (await call(app, "POST", RESPONSES, RESPONSE)).json["id"]
         body = BODIES[route.operation] if route.request else b""
         headers = {"accept": "application/json", **version}
-        answer = await call(app, route.method, path_of(route), body, headers)
-    assert answer.status == 200
+        answer = await call(app, route.method, path_of(route, name), body, headers)
+    assert answer.status == REFUSED.get(route.operation, 200)
     if route.response is not None:
         TypeAdapter(route.response).validate_json(answer.content, strict=True)
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.operation)
 async def test_another_method_is_refused_with_those_allowed(route: Route) -> None:
-    answer = await call(idle_app(), "DELETE", path_of(route))
+    answer = await call(idle_app(), "PATCH", path_of(route))
     assert answer.status == 405
     error = refusal(answer, route)
     assert error["type"] == "invalid_request_error"
     assert error.get("code", "method_not_allowed") == "method_not_allowed"
-    assert route.method in answer.headers["allow"]
-    assert "DELETE" in error["message"]
+    taken = {other.method for other in ROUTES if other.path == route.path} - {"GET"}
+    allowed = set(answer.headers["allow"].split(", "))
+    assert allowed - {"GET", "HEAD"} == taken
+    assert route.method in allowed or route.operation in REFUSED
+    assert "PATCH" in error["message"]
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+@pytest.mark.parametrize("path", ["input_tokens", "compact"])
+async def test_a_path_of_its_own_is_no_id(path: str, method: str) -> None:
+    answer = await call(idle_app(), method, f"{RESPONSES}/{path}")
+    assert (answer.status, answer.headers.get("allow")) == (405, "POST")
+    assert answer.error["code"] == "method_not_allowed" and method in answer.error["message"]
+
+
+async def test_a_websocket_is_told_to_speak_http() -> None:
+    upgrade = {"connection": "Upgrade", "upgrade": "websocket"}
+    answer = await call(idle_app(), "GET", RESPONSES, b"", upgrade)
+    assert (answer.status, answer.error["code"]) == (426, "upgrade_required")
+    plain = await call(idle_app(), "GET", RESPONSES)
+    assert (plain.status, plain.headers["allow"]) == (405, "POST")
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.operation)
 async def test_a_version_changes_the_envelope_only_of_the_routes_that_say_so(route: Route) -> None:
-    answer = await call(idle_app(), "DELETE", path_of(route), headers=VERSION)
+    answer = await call(idle_app(), "PATCH", path_of(route), headers=VERSION)
     assert (answer.json.get("type") == "error") is (route.envelope != "openai")
 
 
-@pytest.mark.parametrize("path", ["/", "/v1", "/v1/nothing", "/v1/chat/completions/x", "/docs/x"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/v1", "/v1/nothing", "/v1/chat/completions/x", "/docs/x", "/v1/responses/a/b", "/api/x"],
+)
 async def test_an_unknown_route_is_not_found(path: str) -> None:
     answer = await call(idle_app(), "POST", path, b"{}")
     assert (answer.status, answer.error["code"]) == (404, "not_found")
@@ -151,6 +196,25 @@ async def test_every_refused_body_has_the_envelope(
         assert (other.status, other.anthropic_error["type"]) == (status, kind)
         if body != b"{}" or headers:
             assert other.anthropic_error["message"] == answer.error["message"]
+    paths = [f"{RESPONSES}/compact"]
+    if body != b"{}" or headers:  # all fields of these are optional
+        paths += [RESPONSES, f"{RESPONSES}/input_tokens"]
+    for path in paths:
+        same = await call(app, "POST", path, body, headers)
+        assert (same.status, same.error["code"], same.error["type"]) == (status, code, kind)
+
+
+@pytest.mark.parametrize("path", ["", "/input_tokens", "/compact"])
+async def test_where_names_are_known_a_response_needs_one(path: str) -> None:
+    app = idle_app(model_names="known")
+    for body, status, code in (
+        ({"input": "hi"}, 400, "missing_required_parameter"),
+        ({"input": "hi", "model": ""}, 400, "missing_required_parameter"),
+        ({"input": "hi", "model": "nobody"}, 404, "model_not_found"),
+    ):
+        answer = await call(app, "POST", f"{RESPONSES}{path}", body)
+        error = answer.error
+        assert (answer.status, error["code"], error["param"]) == (status, code, "model")
 
 
 async def test_large_and_compressed_bodies_are_served() -> None:
@@ -159,11 +223,14 @@ async def test_large_and_compressed_bodies_are_served() -> None:
         assert (await call(app, "POST", CHAT, body)).status == 200
         headers = {"content-encoding": "gzip"}
         assert (await call(app, "POST", CHAT, gzip.compress(body), headers)).status == 200
+        body = json.dumps({**RESPONSE, "padding": "x" * 50_000}).encode()
+        assert (await call(app, "POST", RESPONSES, body)).status == 200
+        assert (await call(app, "POST", RESPONSES, gzip.compress(body), headers)).status == 200
 
 
 async def test_full_places_answer_429_or_529_and_free_ones_200() -> None:
     client = PlayedClient()
-    held = service_over(client, facts(), max_queue=1)  # five places
+    held = service_over(client, facts(4096), max_queue=1)  # five places
     app = app_of(held)
     first = exchange(app, "POST", CHAT, {**STREAM, "n": 5})
     task = asyncio.create_task(first.run())
@@ -174,10 +241,16 @@ async def test_full_places_answer_429_or_529_and_free_ones_200() -> None:
     told = await call(app, "POST", MESSAGES, BODIES["create_message"])
     assert (told.status, told.anthropic_error["type"]) == (529, "overloaded_error")
     assert int(told.headers["retry-after"]) >= 1
+    for path in (RESPONSES, f"{RESPONSES}/compact"):
+        refused = await call(app, "POST", path, RESPONSE)
+        assert (refused.status, refused.error["code"]) == (429, "rate_limit_exceeded")
+        assert int(refused.headers["retry-after"]) >= 1
+    counted = await call(app, "POST", f"{RESPONSES}/input_tokens", RESPONSE)
+    assert counted.status == 200  # which takes no place
     first.gone.set()
     await task
     assert held.held == 0 and held.idle.is_set()
-    assert held.counters.refused == 2
+    assert held.counters.refused == 4
 
 
 async def test_a_draining_server_takes_no_requests_but_ends_those_it_has() -> None:
@@ -194,7 +267,12 @@ async def test_a_draining_server_takes_no_requests_but_ends_those_it_has() -> No
     told = await call(app, "POST", MESSAGES, BODIES["create_message"])
     assert (told.status, told.anthropic_error["type"]) == (503, "api_error")
     assert int(told.headers["retry-after"]) >= 1
+    for path in (RESPONSES, f"{RESPONSES}/input_tokens", f"{RESPONSES}/compact"):
+        refused = await call(app, "POST", path, RESPONSE)
+        assert (refused.status, refused.error["code"]) == (503, "engine_unavailable")
+        assert int(refused.headers["retry-after"]) >= 1
     assert (await call(app, "GET", "/v1/models")).status == 200
+    assert (await call(app, "GET", "/api/tags")).status == 200
     key = client.requests[0].key
     client.push(TokenEvent(key, 65, 0))
     client.push(TokenEvent(key, client.requests[0].eos_ids[0], cause=FinishCause.END))
@@ -213,6 +291,10 @@ async def test_a_dead_engine_answers_503() -> None:
     told = await call(app_of(service), "POST", MESSAGES, BODIES["create_message"])
     assert (told.status, told.anthropic_error["type"]) == (503, "api_error")
     assert "retry-after" in told.headers
+    for body in (RESPONSE, {**RESPONSE, "stream": True}):
+        answer = await call(app_of(service), "POST", RESPONSES, body)
+        assert (answer.status, answer.error["code"]) == (503, "engine_unavailable")
+        assert "retry-after" in answer.headers
     assert service.held == 0
 
 
@@ -268,17 +350,22 @@ async def test_a_generation_that_breaks_is_500_or_a_last_event(fail_after: int) 
         assert (service.held, service.counters.failed) == (0, 2)
 
 
-@pytest.mark.parametrize("body", [ASK, STREAM], ids=["buffered", "streamed"])
-async def test_a_client_that_leaves_stops_the_engine(body: dict[str, Any]) -> None:
+@pytest.mark.parametrize("stream", [False, True], ids=["buffered", "streamed"])
+@pytest.mark.parametrize(
+    ("path", "body", "choices"), [(CHAT, {**ASK, "n": 2}, 2), (RESPONSES, RESPONSE, 1)]
+)
+async def test_a_client_that_leaves_stops_the_engine(
+    path: str, body: dict[str, Any], choices: int, stream: bool
+) -> None:
     client = PlayedClient()
     service = service_over(client, facts())
-    asked = exchange(app_of(service), "POST", CHAT, {**body, "n": 2})
+    asked = exchange(app_of(service), "POST", path, {**body, "stream": stream})
     task = asyncio.create_task(asked.run())
     await client.submitted.wait()
     asked.gone.set()
     await task
     assert sorted(client.cancelled) == [request.key for request in client.requests]
-    assert (service.held, service.counters.cancelled) == (0, 2)
+    assert (service.held, service.counters.cancelled) == (0, choices)
     assert len(asyncio.all_tasks()) == 1
 
 
@@ -325,6 +412,8 @@ async def test_params_reach_the_envelope() -> None:
     body = {**BODIES["create_message"], "temperature": "hot"}
     told = await call(idle_app(), "POST", MESSAGES, body)
     assert told.status == 400 and "temperature" in told.anthropic_error["message"]
+    response = await call(idle_app(), "POST", RESPONSES, {**RESPONSE, "temperature": "hot"})
+    assert (response.status, response.error["param"]) == (400, "temperature")
 
 
 async def test_a_thread_is_refused_in_words_that_programs_understand() -> None:

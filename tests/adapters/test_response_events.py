@@ -225,9 +225,10 @@ def test_a_cut_text_is_done_as_incomplete(turn: str) -> None:
     assert events[-2]["item"]["status"] == "incomplete"
 
 
-def test_a_stop_completes_whatever_it_cuts() -> None:
+def test_a_response_whose_call_a_stop_cuts_is_incomplete() -> None:
+    """Clients run the calls of a completed one."""
     response = stream(new_draft(), *TURNS["a call that a stop cuts"])[-1]["response"]
-    assert response["status"] == "completed"
+    assert response["status"] == "incomplete"
     assert response["output"][0]["status"] == "incomplete"
 
 
