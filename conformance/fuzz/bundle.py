@@ -18,12 +18,32 @@ def bundle(file: str) -> dict[str, Any]:
     for kind, components in json.loads(_inside(spec.document("shared")["components"])).items():
         whole.setdefault("components", {}).setdefault(kind, {}).update(components)
     _relax(whole)
+    schemas = whole["components"].get("schemas", {})
+    for schema in schemas.values():
+        _say_once(schema, schemas)
     return whole
 
 
 def _inside(part: Any) -> str:
     """With every reference to shared.yaml turned into one to the same document."""
     return json.dumps(part).replace("shared.yaml#/", "#/")
+
+
+def _say_once(schema: dict[str, Any], schemas: dict[str, Any]) -> set[str]:
+    """The properties of a schema. One that a later part of it repeats is left out there: of such
+    a schema, the fuzzer makes hardly any valid value. The first must admit what the second does.
+    """
+    if "$ref" in schema:
+        return _say_once(schemas[schema["$ref"].rpartition("/")[2]], schemas)
+    properties = schema.get("properties", {})
+    found: set[str] = set()
+    for part in schema.get("allOf", ()):
+        own = part.get("properties", {})
+        for name in found & set(own):
+            assert set(own[name]) <= {"type", "description", "x-disposition"}, own[name]
+            del own[name]
+        found |= _say_once(part, schemas)
+    return found | set(properties)
 
 
 def _relax(value: Any) -> None:
