@@ -122,13 +122,13 @@ def _written_part(part: dict[str, Any]) -> dict[str, Any]:
 class ItemHistory:
     """The conversation of a list of items.
 
-    `reasoning` and `text` are what a configuration update in it says last. `triggers`: it ends with
-    the wish to be compacted.
+    `reasoning` and `text` are what a configuration update in it says last, and that item's place in
+    the body. `triggers`: it ends with the wish to be compacted.
     """
 
     messages: tuple[Message, ...]
-    reasoning: ReasoningConfig | None
-    text: TextConfig | None
+    reasoning: tuple[ReasoningConfig, str] | None
+    text: tuple[TextConfig, str] | None
     triggers: bool
     dropped_thoughts: int
 
@@ -148,8 +148,8 @@ class ItemReader:
     _messages: list[Message] = field(default_factory=list)
     _turn: list[Part] = field(default_factory=list)
     _hosted: set[str] = field(default_factory=set)
-    _reasoning: ReasoningConfig | None = None
-    _text: TextConfig | None = None
+    _reasoning: tuple[ReasoningConfig, str] | None = None
+    _text: tuple[TextConfig, str] | None = None
     _dropped: int = 0
     _begun: bool = False
 
@@ -209,10 +209,15 @@ class ItemReader:
             case CompactionItem():
                 self._shorten(read_note(item, param, self.seal, self.tenant, self.model))
             case ConfigurationItem():
-                self._reasoning = optional(item.reasoning) or self._reasoning
-                self._text = optional(item.text) or self._text
+                self._configure(item, f"{param}.")
             case HostedItem():
                 self._hosted.add(item.type)
+
+    def _configure(self, item: ConfigurationItem, place: str) -> None:
+        if reasoning := optional(item.reasoning):
+            self._reasoning = (reasoning, place)
+        if text := optional(item.text):
+            self._text = (text, place)
 
     def _message(self, item: MessageItem) -> None:
         parts = tuple(Text(text) for text in _texts(item.content))

@@ -199,7 +199,11 @@ def _not_found(response_id: str) -> HttpError:
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
+    """A natural number; of more digits than count here, only that it is beyond them."""
+    if not (text.isascii() and text.isdecimal()):
+        return None
+    digits = text.lstrip("0")
+    return int(digits or "0") if len(digits) <= _MOST_DIGITS else 10**_MOST_DIGITS
 
 
 def _flag(value: str | None, name: str) -> bool:

@@ -119,7 +119,7 @@ async def read(body: InputFields, call: Call) -> Asked:
     earlier, own = await _items(body, call)
     tools = ResponseTools(given(body.tools, []))
     history = _history(call, tools, earlier, own, optional(body.instructions))
-    text = history.text or given(body.text, TextConfig())
+    text, place = history.text or (given(body.text, TextConfig()), "")
     value: str | list[str] = given(getattr(body, "stop", None), [])
     strings = tuple([value] if isinstance(value, str) else value)
     request = decode_controls(
@@ -127,7 +127,7 @@ async def read(body: InputFields, call: Call) -> Asked:
         _conversation(body, history, tools),
         call.tenant,
         stops=decode_stops(body, strings, "stop"),
-        constraints=[_format(text)],
+        constraints=[_format(text, f"{place}text.format")],
     )
     return Asked(replace(request, prompt_param="input"), tools, own, history.triggers)
 
@@ -161,25 +161,26 @@ def _conversation(body: InputFields, history: ItemHistory, tools: ResponseTools)
         tools=tools.callable(),
         tool_choice=choice,
         parallel_calls=given(body.parallel_tool_calls, True),
-        thinking=_thinking(body, history.reasoning or given(body.reasoning, ReasoningConfig())),
+        thinking=_thinking(body, history),
         template_kwargs=given(body.chat_template_kwargs, cast(dict[str, Any], {})),
     )
 
 
-def _thinking(body: InputFields, reasoning: ReasoningConfig) -> Thinking:
-    effort = decode_effort(optional(reasoning.effort), "reasoning.effort")
+def _thinking(body: InputFields, history: ItemHistory) -> Thinking:
+    reasoning, place = history.reasoning or (given(body.reasoning, ReasoningConfig()), "")
+    effort = decode_effort(optional(reasoning.effort), f"{place}reasoning.effort")
     if effort is None:
         effort = decode_effort(optional(body.reasoning_effort), "reasoning_effort")
     budget = optional(body.thinking_token_budget)
     return decode_thinking(effort, {"thinking_token_budget": budget})
 
 
-def _format(text: TextConfig) -> OutputConstraint | None:
+def _format(text: TextConfig, param: str) -> OutputConstraint | None:
     form = optional(text.format)
     if isinstance(form, SchemaFormat):
-        return OutputConstraint("json_schema", json.dumps(form.schema_), "text.format.schema")
+        return OutputConstraint("json_schema", json.dumps(form.schema_), f"{param}.schema")
     if isinstance(form, ObjectFormat):
-        return OutputConstraint("json_object", "", "text.format")
+        return OutputConstraint("json_object", "", param)
     return None
 
 

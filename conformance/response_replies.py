@@ -240,7 +240,7 @@ def _finish(reply: Reply, response: dict[str, Any]) -> None:
     check_output(response["output"], status)
     reply.told = {n: v for n, v in response.items() if n not in CHANGING | _FRESH}
     if response["usage"] is not None:
-        check_usage(response["usage"])
+        check_usage(response["usage"], response["output"])
     if status == "failed":
         error = response["error"]
         assert {"code", "message"} <= set(error) <= {"code", "message", "param", "type"}, error

@@ -159,9 +159,11 @@ def test_the_last_configuration_counts_field_by_field() -> None:
         update(reasoning=None, text=None),
         earlier=[update(reasoning={"effort": "none"})],
     )
-    assert found.reasoning is not None and found.reasoning.effort == "high"
-    assert found.text is not None and found.text.format is not None
-    assert found.text.model_dump() == json_object
+    assert found.reasoning is not None and found.text is not None
+    reasoning, place = found.reasoning
+    assert (reasoning.effort, place) == ("high", "input[2].")
+    text, place = found.text
+    assert (text.model_dump(), place) == (json_object, "input[0].")
     assert found.messages == (HI,)
     assert history(USER).reasoning is None and history(USER).text is None
 

@@ -103,6 +103,14 @@ async def test_the_conversation_may_change_reasoning_and_form() -> None:
     assert service.conversation.thinking == Thinking("low")
     constraint = service.asked[0].constraint
     assert constraint is not None and constraint.kind == "json_object"
+    assert constraint.param == "input[1].text.format"
+
+
+async def test_a_wrong_effort_is_named_where_it_is() -> None:
+    update = {"type": "configuration_update", "reasoning": {"effort": "00"}}
+    async with app_of(PlayedService()) as app:
+        answer = await post(app, input=[USER, update])
+    assert answer.status == 400 and answer.error["param"] == "input[1].reasoning.effort"
 
 
 async def test_two_forms_are_one_too_many() -> None:
