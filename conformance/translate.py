@@ -167,9 +167,9 @@ def _steps(case: cases.Case, language: Language) -> list[dict[str, Any]]:
             continue
         places[number] = len(kept)
         kept.append({"say": case.id, **step, "route": language.route, **made})
-        body = kept[-1]["body"]
-        if "cache_salt" in body:  # a cache that the case on Chat has not filled
-            body["cache_salt"] += language.suffix
+    if any(name in step["expect"] for step in kept for name in ("cached", "cached_least")):
+        for body in (step["body"] for step in kept):  # a cache that the case on Chat has not filled
+            body["cache_salt"] = body.get("cache_salt", "") + language.suffix
     return kept
 
 
