@@ -97,8 +97,13 @@ def decode(body: ChatCompletionRequest, tenant: str) -> GenerationRequest:
     if request.beams and cast(Conversation, request.prompt).tools:
         param = "use_beam_search" if body.use_beam_search is True else "num_beams"
         raise RequestError("beam search takes no tools", param)
+    prediction = optional(body.prediction)
     return replace(
-        request, max_tokens=limit, max_tokens_param=param or "max_tokens", logprobs=_logprobs(body)
+        request,
+        max_tokens=limit,
+        max_tokens_param=param or "max_tokens",
+        logprobs=_logprobs(body),
+        prediction="" if prediction is None else "".join(_texts(prediction.content)),
     )
 
 
@@ -134,8 +139,7 @@ def _logprobs(body: ChatCompletionRequest) -> LogprobOptions | None:
 
 
 def _message(message: Any, param: str) -> Message:
-    content = given(message.content, "")
-    texts = [content] if isinstance(content, str) else [_part_text(part) for part in content]
+    texts = _texts(given(message.content, ""))
     name = optional(message.name)
     if isinstance(message, ToolMessage | FunctionMessage):
         call_id = given(message.tool_call_id, "") if isinstance(message, ToolMessage) else ""
@@ -150,6 +154,10 @@ def _message(message: Any, param: str) -> Message:
             parts.insert(0, Reasoning(thoughts))
         parts += _calls(message, param)
     return Message(message.role, tuple(parts), name)
+
+
+def _texts(content: Any) -> list[str]:
+    return [content] if isinstance(content, str) else [_part_text(part) for part in content]
 
 
 def _part_text(part: Any) -> str:

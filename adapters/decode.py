@@ -94,6 +94,7 @@ def decode_controls(
         n=n,
         tenant=tenant,
         cache_salt=given(body.cache_salt, ""),
+        drafts=body.disable_mtp is not True,
     )
 
 

@@ -71,9 +71,18 @@ class Reply:
             "prompt_tokens_details": {"cached_tokens": sum(u.cached for u in first.values())},
         }
         if self.reasoning:
-            thought = sum(usage.reasoning for usage in self._usages.values())
-            counts["completion_tokens_details"] = {"reasoning_tokens": thought}
+            counts["completion_tokens_details"] = self._details()
         return counts
+
+    def _details(self) -> dict[str, int]:
+        usages = self._usages.values()
+        details = {"reasoning_tokens": sum(usage.reasoning for usage in usages)}
+        drafted = sum(usage.drafted for usage in usages)
+        if drafted:
+            accepted = sum(usage.accepted for usage in usages)
+            details["accepted_prediction_tokens"] = accepted
+            details["rejected_prediction_tokens"] = drafted - accepted
+        return details
 
     def flare(self) -> dict[str, object]:
         """From admission to the first token of any choice, and on to the last of all."""

@@ -78,7 +78,9 @@ def snapshot(service: Service) -> dict[str, object]:
     samples = first_response.recent()
     return {
         **numbers(service),
-        "learned_drafter": False,
+        "draft_steps": service.client.stats.draft_steps,
+        "learned_drafter": service.info.engine.learned_drafter,
+        "decode_weight_bytes": service.info.engine.decode_weight_bytes,
         "first_response": {
             "median_seconds": first_response.median(),
             "samples": len(samples),
@@ -106,6 +108,11 @@ def numbers(service: Service) -> dict[str, int]:
         "steps": stats.steps,
         "preemptions": stats.preemptions,
         "forced_tokens": stats.forced_tokens,
+        "verify_steps": stats.verify_steps,
+        "verification_drafts": stats.verification_drafts,
+        "verification_rounds": stats.verification_rounds,
+        "accepted_drafts": stats.accepted_drafts,
+        "draft_rounds": stats.draft_rounds,
         "repetition_cuts": stats.repetition_cuts,
         "deadline_cuts": stats.deadline_cuts,
         "reasoning_budget_cuts": stats.reasoning_budget_cuts,
@@ -131,6 +138,14 @@ _COUNTERS = {
     "steps": ("flare_steps", "Steps of the engine"),
     "preemptions": ("flare_preemptions", "Sequences that had to give their pages back"),
     "forced_tokens": ("flare_forced_tokens", "Tokens that a grammar left no choice about"),
+    "verify_steps": ("flare_speculative_rounds", "Steps that checked drafts"),
+    "verification_drafts": ("flare_verification_draft_tokens", "Drafts that were checked"),
+    "verification_rounds": (
+        "flare_verification_request_rounds",
+        "Times that a decoding sequence got on, with drafts or without",
+    ),
+    "accepted_drafts": ("flare_accepted_draft_tokens", "Drafts that became output"),
+    "draft_rounds": ("flare_draft_request_rounds", "Times that a sequence had drafts checked"),
     "repetition_cuts": ("flare_repetition_cuts", "Sequences ended because they looped"),
     "deadline_cuts": ("flare_deadline_cuts", "Sequences ended by their time limit"),
     "reasoning_budget_cuts": (

@@ -74,6 +74,7 @@ def load(config: Config) -> tuple[ProcessClient, Service, ResponseStore | None]:
     Raises StartupError.
     """
     path = locate(config.model, log.info)
+    drafts = None if config.draft_model is None else locate(config.draft_model, log.info)
     log.info("loading %s", path)
     script = None
     if config.scripted is not None:
@@ -82,13 +83,20 @@ def load(config: Config) -> tuple[ProcessClient, Service, ResponseStore | None]:
     settings = EngineSettings(
         path=path,
         dtype=config.dtype,
+        quantization=config.quantization,
         max_context=config.max_context,
         max_concurrency=config.max_concurrency,
         prefill_chunk=config.prefill_chunk,
         max_batch_tokens=config.max_batch_tokens,
         kv_tokens=config.kv_tokens,
+        threads=config.threads,
+        deterministic=config.deterministic,
         log_level=config.log_level,
         script=script,
+        speculation=config.speculation,
+        draft_tokens=config.draft_tokens,
+        draft_rows=config.draft_rows,
+        draft_model=drafts,
     )
     client = ProcessClient(settings)
     try:
@@ -97,6 +105,8 @@ def load(config: Config) -> tuple[ProcessClient, Service, ResponseStore | None]:
         if config.scripted is None:
             Shape.load(path)  # an unknown architecture is told before what else is wrong
             tokenizer = Tokenizer.load(path)
+        if drafts is not None:
+            _check_vocabulary(drafts, tokenizer)
         template = ChatTemplate.load(path, tokenizer, config.dialect, _thinking(config))
         planner = OutputPlanner(
             template,
@@ -116,6 +126,13 @@ def load(config: Config) -> tuple[ProcessClient, Service, ResponseStore | None]:
     )
     limits = Limits(config.max_concurrency, config.max_queue, config.frontend_threads)
     return client, Service(preparer, client, limits), store
+
+
+def _check_vocabulary(path: Path, tokenizer: Tokenizer) -> None:
+    """Raises StartupError unless a draft model has the tokens of the served one."""
+    drafts = Tokenizer.load(path)
+    if (drafts.all_bytes, drafts.control_tokens) != (tokenizer.all_bytes, tokenizer.control_tokens):
+        raise StartupError(f"the draft model {path} has another vocabulary than the model")
 
 
 def _open_store(config: Config) -> ResponseStore | None:

@@ -78,6 +78,8 @@ class Choice:
         self._said_len = 0  # characters that are final
         self._cached = 0
         self._output = 0
+        self._drafted = 0
+        self._accepted = 0
         self._scored = False
         self._first_token: float | None = None
         self._last_token = 0.0
@@ -100,6 +102,8 @@ class Choice:
             self._take_prompt_scores(event.prompt_scores, events)
         if event.token is not None:
             self._output += 1
+            self._drafted += event.drafted
+            self._accepted += event.accepted
             self._start(event.cached or 0, events)
             self._take_token(event.token, event.score, event.cause, events)
         elif event.cause is not None and not self.finished:
@@ -268,8 +272,14 @@ class Choice:
         events.append(Finished(cause, self._usage(), stop, error, first, decode))
 
     def _usage(self) -> Usage:
-        reasoning = self._speech.reasoning
-        return Usage(self._options.prompt_tokens, self._cached, self._output, reasoning)
+        return Usage(
+            prompt=self._options.prompt_tokens,
+            cached=self._cached,
+            output=self._output,
+            reasoning=self._speech.reasoning,
+            drafted=self._drafted,
+            accepted=self._accepted,
+        )
 
 
 def _spellings_of_stops(strings: tuple[str, ...], reading: Reading | None) -> dict[str, str]:

@@ -25,7 +25,8 @@ from engine.types import EngineFacts
 class TokenEvent(NamedTuple):
     """What happened to one choice: a token, its end, both, or scores of its prompt.
 
-    `cached` comes with the first token, `reason` with a failure.
+    `cached` comes with the first token, `reason` with a failure. `accepted`: the token is a draft
+    that came true; `drafted` comes with a step's first token: how many drafts the step has checked.
     """
 
     key: int
@@ -35,6 +36,8 @@ class TokenEvent(NamedTuple):
     reason: str | None = None
     score: TokenScore | None = None
     prompt_scores: list[TokenScore] | None = None
+    drafted: int = 0
+    accepted: bool = False
 
 
 Progress = Callable[[str], None]
@@ -120,13 +123,19 @@ class _Dispatcher(ABC):
         started = dict(message.started)
         finished = {key: (cause, reason) for key, cause, reason in message.finished}
         last = {key: place for place, key in enumerate(message.keys)} if finished else {}
+        drafts = dict(message.drafts)
         for key, scores in message.prompt_scores:
             self._push(TokenEvent(key, prompt_scores=scores))
         for place, (key, token) in enumerate(zip(message.keys, message.tokens, strict=True)):
             ends = key in finished and last[key] == place
             cause, reason = finished.pop(key) if ends else (None, None)
-            score = message.scores.get(place)
-            self._push(TokenEvent(key, token, started.pop(key, None), cause, reason, score))
+            score, cached = message.scores.get(place), started.pop(key, None)
+            drafted, accepted = drafts.pop(key, (0, 0))
+            if accepted:
+                drafts[key] = 0, accepted - 1
+            self._push(
+                TokenEvent(key, token, cached, cause, reason, score, None, drafted, accepted > 0)
+            )
         for key, (cause, reason) in finished.items():
             self._push(TokenEvent(key, None, started.pop(key, None), cause, reason))
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import ipaddress
 import os
 import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal
 
 from engine import option_values
 from engine.conversation import Effort
@@ -24,7 +23,9 @@ from engine.errors import StartupError
 from engine.types import RepetitionDetection
 
 Dtype = Literal["auto", "bf16", "fp32"]
+Quantization = Literal["auto", "none", "int8", "int4"]
 Constrain = Literal["strict", "declared", "off"]
+SpeculationKind = Literal["off", "ngram"]
 
 
 def _option(section: str, help_text: str, default: Any, **details: Any) -> Any:
@@ -32,23 +33,6 @@ def _option(section: str, help_text: str, default: Any, **details: Any) -> Any:
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=details)
     return field(default=default, metadata=details)
-
-
-def _repetition(text: str) -> RepetitionDetection:
-    sizes = [int(part) for part in text.split(":")]
-    if len(sizes) != 3 or not 1 <= sizes[1] <= sizes[0] <= 4096 or sizes[2] < 2:
-        raise ValueError("must be MAX_PATTERN:MIN_PATTERN:MIN_COUNT, as in 64:1:20")
-    return RepetitionDetection(sizes[0], sizes[1], sizes[2])
-
-
-def _effort(text: str) -> Effort | int:
-    levels = get_args(Effort)
-    if text in levels:
-        return cast(Effort, text)
-    value = int(text) if text.isdecimal() else 0
-    if not 1 <= value <= 100:
-        raise ValueError(f"must be one of {', '.join(levels)}, or a number from 1 to 100")
-    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +46,12 @@ class Config:
     )
     dtype: Dtype = _option(
         "model", "number format of the weights", "auto", choices=("auto", "bf16", "fp32")
+    )
+    quantization: Quantization = _option(
+        "model",
+        "most that is kept of each weight; 'auto' keeps what the file has, 'none' rounds to bf16",
+        "auto",
+        choices=("auto", "none", "int8", "int4"),
     )
     scripted: Path | None = _option(
         "model",
@@ -106,6 +96,42 @@ class Config:
         "tokens that the KV cache holds; without it, what the memory allows",
         None,
         parse=option_values.positive,
+    )
+    threads: int | None = _option(
+        "engine",
+        "threads that compute; without it, the cores that this process may use",
+        None,
+        parse=option_values.positive,
+    )
+    deterministic: bool = _option(
+        "engine",
+        "the same text for a request whatever else the server does: no bf16 products for prompts",
+        False,
+        switch=True,
+    )
+    speculation: SpeculationKind = _option(
+        "engine",
+        "how next tokens are guessed that the model then checks several at a time; 'ngram' copies "
+        "what followed the last tokens before, 'off' guesses nothing",
+        "ngram",
+        choices=("off", "ngram"),
+    )
+    draft_tokens: int = _option(
+        "engine",
+        "tokens that are guessed for one sequence and step at most",
+        8,
+        parse=option_values.positive,
+    )
+    draft_rows: int = _option(
+        "engine",
+        "decoding sequences and guesses that one step computes at most, before it guesses less",
+        16,
+        parse=option_values.positive,
+    )
+    draft_model: str | None = _option(
+        "model",
+        "a smaller model with the same vocabulary that guesses where the text has no precedent",
+        None,
     )
     host: str = _option("server", "address to listen on", "127.0.0.1")
     port: int = _option(
@@ -156,7 +182,7 @@ class Config:
         "effort of requests that name none: none, minimal, low, medium, high, xhigh, max, or a "
         "number where the model takes one",
         None,
-        parse=_effort,
+        parse=option_values.effort,
     )
     thinking_token_budget: int | None = _option(
         "server",
@@ -175,7 +201,7 @@ class Config:
         "sampling",
         "end sequences that loop: MAX_PATTERN:MIN_PATTERN:MIN_COUNT in tokens, as in 64:1:20",
         None,
-        parse=_repetition,
+        parse=option_values.repetition,
     )
     sampling_ranges: Mapping[str, tuple[float, float]] = _option(
         "sampling",
@@ -249,11 +275,18 @@ class Config:
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not (self.allow_open or self.api_key_file or _is_loopback(self.host)):
+        if not (self.allow_open or self.api_key_file or option_values.is_loopback(self.host)):
             raise StartupError(
                 f"{self.host} can be reached from other machines: "
                 "give --api-key-file, or --allow-open to serve without a key"
             )
+        if self.dtype == "fp32" and self.quantization in ("int8", "int4"):
+            raise StartupError(
+                f"--dtype fp32 computes with all that the file has of its weights: "
+                f"leave it out, or --quantization {self.quantization}"
+            )
+        if self.draft_model is not None and self.speculation == "off":
+            raise StartupError("--draft-model guesses nothing under --speculation off")
 
     def lines(self) -> list[str]:
         """One line per option that is not its default, for the start-up log."""
@@ -358,15 +391,6 @@ def _parse(name: str, raw: Any, source: str) -> Any:
     except (ValueError, TypeError) as error:
         shown = option_values.without_password(raw) if isinstance(raw, str) else raw
         raise StartupError(f"{name} = {shown!r} ({source}): {error}") from None
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name that other machines may resolve
-        return False
 
 
 def from_process() -> Config:

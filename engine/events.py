@@ -70,13 +70,16 @@ class Usage:
     """Native token counts.
 
     `cached` is the part of `prompt` that was not computed again, `reasoning` the part of `output`
-    that was a thought.
+    that was a thought. `drafted` tokens were guessed and then checked by the model (speculative
+    decoding); `accepted` of them were right and are part of `output`.
     """
 
     prompt: int = 0
     cached: int = 0
     output: int = 0
     reasoning: int = 0
+    drafted: int = 0
+    accepted: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,8 @@ class TokenRequest:
     `sampling.ignore_eos`. `cache_scope` owns the prefixes that it may share. `max_tokens` fits
     the context; 0 only scores the prompt. The first `keep_tokens` of the prompt are worth caching
     longer than others. `deadline` is on the monotonic clock. `grammar` is what
-    llguidance compiles. `hint` is the text that scripted replies are matched by.
+    llguidance compiles. `hint` is the text that scripted replies are matched by. `prediction` is
+    what the client expects as output, to draft from; `drafts` False has none tried.
     """
 
     key: int
@@ -62,11 +63,18 @@ class TokenRequest:
     logprobs: LogprobOptions | None = None
     prompt_top: int | None = None
     hint: str = ""
+    prediction: tuple[int, ...] = ()
+    drafts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class EngineStats:
-    """Gauges and running totals of the engine process, sent with every step."""
+    """Gauges and running totals of the engine process, sent with every step.
+
+    Of drafts: `draft_steps` tokens were drafted by a model, `verify_steps` steps checked any,
+    `verification_drafts` were checked and `accepted_drafts` came true. `verification_rounds` are
+    the decoding sequences of all steps, `draft_rounds` those that had drafts.
+    """
 
     active: int = 0
     pending: int = 0
@@ -79,6 +87,12 @@ class EngineStats:
     reused_tokens: int = 0
     preemptions: int = 0
     forced_tokens: int = 0
+    draft_steps: int = 0
+    verify_steps: int = 0
+    verification_drafts: int = 0
+    verification_rounds: int = 0
+    accepted_drafts: int = 0
+    draft_rounds: int = 0
     repetition_cuts: int = 0
     deadline_cuts: int = 0
     reasoning_budget_cuts: int = 0
@@ -90,7 +104,9 @@ class StepMessage:
     """What one step made, for the whole batch: the only message from the engine process.
 
     `keys[i]` got `tokens[i]`; `scores` maps i to its score where one was asked for. `prompt_scores`
-    holds (key, scores of prompt tokens from the second on) in pieces. `started` holds (key, cached
+    holds (key, scores of prompt tokens from the second on) in pieces. `drafts` maps a key to how
+    many drafts this step has checked, and to how many of its tokens, the first ones, are drafts
+    that came true. `started` holds (key, cached
     prompt tokens) of sequences whose first token is in this step; `finished` holds (key, cause,
     reason) of those that ended with it.
     """
@@ -101,4 +117,5 @@ class StepMessage:
     finished: list[tuple[int, FinishCause, str | None]]
     stats: EngineStats
     scores: dict[int, TokenScore] = field(default_factory=dict)
+    drafts: dict[int, tuple[int, int]] = field(default_factory=dict)
     prompt_scores: list[tuple[int, list[TokenScore]]] = field(default_factory=list)

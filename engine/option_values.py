@@ -5,8 +5,12 @@ A function that reads raises ValueError, whose message says what the value must 
 
 from __future__ import annotations
 
+import ipaddress
 import re
-from typing import Any
+from typing import Any, cast, get_args
+
+from engine.conversation import Effort
+from engine.types import RepetitionDetection
 
 
 def positive(text: str) -> int:
@@ -43,6 +47,32 @@ def ranges(text: str) -> dict[str, tuple[float, float]]:
             raise ValueError(f"must be NAME=LOW:HIGH with a name of {', '.join(_RANGED)}")
         found[name.strip()] = (float(low), float(high))
     return found
+
+
+def repetition(text: str) -> RepetitionDetection:
+    sizes = [int(part) for part in text.split(":")]
+    if len(sizes) != 3 or not 1 <= sizes[1] <= sizes[0] <= 4096 or sizes[2] < 2:
+        raise ValueError("must be MAX_PATTERN:MIN_PATTERN:MIN_COUNT, as in 64:1:20")
+    return RepetitionDetection(sizes[0], sizes[1], sizes[2])
+
+
+def effort(text: str) -> Effort | int:
+    levels = get_args(Effort)
+    if text in levels:
+        return cast(Effort, text)
+    value = int(text) if text.isdecimal() else 0
+    if not 1 <= value <= 100:
+        raise ValueError(f"must be one of {', '.join(levels)}, or a number from 1 to 100")
+    return value
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name that other machines may resolve
+        return False
 
 
 def days(text: str) -> int:

@@ -43,7 +43,7 @@ class Prepared:
     """A request that is validated against the model.
 
     `limit_cause` is what reaching `max_tokens` means. `plan` is how outputs are constrained and
-    read. `echo` is the text to put before the output.
+    read. `echo` is the text to put before the output, `prediction` what it may repeat, as tokens.
     """
 
     request: GenerationRequest
@@ -53,6 +53,7 @@ class Prepared:
     limit_cause: FinishCause
     plan: OutputPlan
     echo: str
+    prediction: tuple[int, ...] = ()
 
     @property
     def needs_engine(self) -> bool:
@@ -94,7 +95,9 @@ class Preparer:
             raise RequestError("ignore_eos cannot be combined with a constraint", "ignore_eos")
         echo = self._echo(request, prompt)
         prompt = replace(prompt, keep=self._keep(request, prompt))
-        return Prepared(request, prompt, sampling, max_tokens, limit_cause, plan, echo)
+        prediction = self.tokenizer.encode(request.prediction, add_special_tokens=False)
+        predicted = tuple(prediction[: self.info.engine.max_context])  # no output is longer
+        return Prepared(request, prompt, sampling, max_tokens, limit_cause, plan, echo, predicted)
 
     def count(self, request: GenerationRequest) -> int:
         """The tokens of the prompt that the request would be generated from, whatever their number.

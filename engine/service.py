@@ -156,6 +156,8 @@ class Service:
             logprobs=request.logprobs,
             prompt_top=request.prompt_top,
             hint=_last_text(request),
+            prediction=item.prediction,
+            drafts=request.drafts,
         )
 
 

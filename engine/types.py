@@ -158,8 +158,9 @@ class GenerationRequest:
     scores of the prompt. `beams` searches instead of sampling. `records` asks for a `TokenRecord`
     of each token. `priority` lower comes first. `n` choices are generated independently. `echo`
     puts the prompt before the output. `tenant` and `cache_salt` scope every cache that outlives the
-    request. `prompt_param` and `max_tokens_param` are the names that errors use: the spelling of
-    the client.
+    request. `prediction` is text that the output may well repeat, to draft tokens from; `drafts`
+    False drafts none. `prompt_param` and `max_tokens_param` are the names that errors use: the
+    spelling of the client.
     """
 
     prompt: Conversation | RawPrompt
@@ -179,6 +180,8 @@ class GenerationRequest:
     echo: bool = False
     tenant: str = ""
     cache_salt: str = ""
+    prediction: str = ""
+    drafts: bool = True
     prompt_param: str = "messages"
     max_tokens_param: str = "max_tokens"
 
@@ -202,7 +205,8 @@ class EngineFacts:
     """What the engine process found out while loading.
 
     `max_context` counts prompt and output tokens together. `total_pages` are KV pages of
-    `page_tokens` tokens that sequences can own.
+    `page_tokens` tokens that sequences can own. `learned_drafter`: a second model drafts tokens.
+    `decode_weight_bytes` are read for one token of one sequence.
     """
 
     backend: str
@@ -213,6 +217,8 @@ class EngineFacts:
     prefill_chunk: int
     page_tokens: int
     total_pages: int
+    learned_drafter: bool = False
+    decode_weight_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

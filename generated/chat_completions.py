@@ -653,12 +653,12 @@ class Prediction(BaseModel):
     type: Annotated[
         Literal['content'],
         Field(
-            description='The only kind.', json_schema_extra={'disposition': 'ignored'}
+            description='The only kind.', json_schema_extra={'disposition': 'honoured'}
         ),
     ]
     content: Annotated[
         TextContent,
-        Field(description='The guess.', json_schema_extra={'disposition': 'ignored'}),
+        Field(description='The guess.', json_schema_extra={'disposition': 'honoured'}),
     ]
 
 
@@ -1364,8 +1364,8 @@ class ChatCompletionRequest(GenerationFields):
     prediction: Annotated[
         Prediction | None | MISSING,
         Field(
-            description='A guess at the answer that could only change its speed.',
-            json_schema_extra={'disposition': 'ignored'},
+            description='A guess at the answer: what it has right is generated faster. It changes nothing else.',
+            json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
     verbosity: Annotated[

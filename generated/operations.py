@@ -90,23 +90,34 @@ class MetricsSnapshot(BaseModel):
         Field(description='Choices that were ended by their deadline.', ge=0),
     ] = MISSING
     draft_steps: Annotated[
-        int | MISSING, Field(description='Positions run by the drafter.', ge=0)
+        int | MISSING,
+        Field(
+            description='Tokens that the draft model has made; zero without one.', ge=0
+        ),
     ] = MISSING
     verify_steps: Annotated[
-        int | MISSING, Field(description='Verification steps.', ge=0)
+        int | MISSING, Field(description='Steps that checked drafts.', ge=0)
     ] = MISSING
     verification_drafts: Annotated[
         int | MISSING,
-        Field(description='Draft positions offered for verification.', ge=0),
+        Field(
+            description='Drafts that were checked, those that were wrong included.',
+            ge=0,
+        ),
     ] = MISSING
     verification_rounds: Annotated[
-        int | MISSING, Field(description='Rounds of requests that progressed.', ge=0)
+        int | MISSING,
+        Field(
+            description='Tokens or runs of tokens that requests got from a step after their first one, whether or not drafts were checked for it.',
+            ge=0,
+        ),
     ] = MISSING
     accepted_drafts: Annotated[
-        int | MISSING, Field(description='Draft tokens accepted.', ge=0)
+        int | MISSING, Field(description='Drafts that became output.', ge=0)
     ] = MISSING
     draft_rounds: Annotated[
-        int | MISSING, Field(description='Rounds that offered a draft.', ge=0)
+        int | MISSING,
+        Field(description='Those rounds for which a draft was checked.', ge=0),
     ] = MISSING
     replay_gpu_ns: Annotated[
         int | MISSING,
@@ -153,7 +164,7 @@ class MetricsSnapshot(BaseModel):
         int | MISSING, Field(description='Bytes copied from the host store.', ge=0)
     ] = MISSING
     learned_drafter: Annotated[
-        bool | MISSING, Field(description='Whether the model has a learned drafter.')
+        bool | MISSING, Field(description='Whether a draft model is loaded.')
     ] = MISSING
     first_response: Annotated[
         FirstResponse | MISSING, Field(description='Time to the first text.')

@@ -75,10 +75,15 @@ class CompletionTokensDetails(BaseModel):
     ]
     accepted_prediction_tokens: Annotated[
         int | None | MISSING,
-        Field(description='Predicted tokens that appeared in the output.'),
+        Field(
+            description="Output tokens that were guessed first and then confirmed, several at a time (speculative decoding). What is guessed is copied from the conversation, from the request's prediction, or comes of a draft model. Absent where nothing was guessed."
+        ),
     ] = MISSING
     rejected_prediction_tokens: Annotated[
-        int | None | MISSING, Field(description='Predicted tokens that did not appear.')
+        int | None | MISSING,
+        Field(
+            description='Guesses that did not become output; they are no part of completion_tokens. Absent where nothing was guessed.'
+        ),
     ] = MISSING
     audio_tokens: Annotated[
         int | None | MISSING, Field(description='Tokens of audio output.')
@@ -999,8 +1004,8 @@ class ControlFields(BaseModel):
     disable_mtp: Annotated[
         bool | None | MISSING,
         Field(
-            description='Tokens are never drafted.',
-            json_schema_extra={'disposition': 'ignored'},
+            description='True: no tokens are drafted for this request, which changes its speed and nothing else (metrale).',
+            json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING
     session_id: Annotated[

@@ -15,6 +15,7 @@ from conformance.scenarios import (
     responses,
     responses_kept,
     sampling,
+    speculation,
     streams,
     tools,
     wire,
@@ -22,7 +23,7 @@ from conformance.scenarios import (
 
 _MODULES = (
     admission, encodings, engine, kept, lifecycle, messages, responses, responses_kept, sampling,
-    streams, tools, wire,
+    speculation, streams, tools, wire,
 )  # fmt: skip
 FUNCTIONS: dict[str, Callable[[Any, Any], None]] = {
     function.__name__: function for module in _MODULES for function in module.SCENARIOS

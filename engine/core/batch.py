@@ -5,37 +5,56 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Columns
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from engine.backend.backend import PAGE_TOKENS, StepPlan, UInt32
+from engine.backend.backend import PAGE_TOKENS, Float32, Int32, Int64, StepPlan, UInt32
 from engine.core.scheduler import Slice
 from engine.core.sequence import Sequence
 
 
 @dataclass(frozen=True, slots=True)
 class Masks:
-    """The masks of a step: `rows` maps a sequence's key to its row in `bits` [G, words]."""
+    """The masks of a step: `rows` maps a sequence's key to its row in `bits` [G, words].
+
+    The masks of the tokens after its drafts are in the rows that follow.
+    """
 
     rows: Mapping[int, int]
     bits: UInt32
 
 
+class _Draw(NamedTuple):
+    """What the draw of a sampled row depends on beside the request: where drafts stand before it,
+    they are supposed to be right.
+    """
+
+    place: int  # of its slice
+    sequence: Sequence
+    position: int
+    bias: tuple[Int64, Float32]
+    seen: tuple[Int64, Int32]
+    mask_row: int
+
+
 def build_plan(slices: list[Slice], masks: Masks) -> StepPlan:
-    """Lay out one step; the order of sequences and of sampled rows is that of `slices`."""
-    counts = np.array([piece.count for piece in slices], np.int32)
+    """Lay out one step; the order of sequences and of sampled rows is that of `slices`.
+
+    The last `1 + len(drafts)` rows of a slice that samples are sampled.
+    """
+    counts = np.array([piece.count + len(piece.drafts) for piece in slices], np.int32)
     starts = np.array([piece.sequence.computed for piece in slices], np.int64)
     pages = [_pages_after(piece) for piece in slices]
     qo_indptr = _indptr(counts)
-    sampled = [row for row, piece in enumerate(slices) if piece.samples]
-    sequences = [slices[row].sequence for row in sampled]
+    draws = [draw for place, piece in enumerate(slices) for draw in _draws(place, piece, masks)]
+    sequences = [draw.sequence for draw in draws]
     positions = np.concatenate(
         [np.arange(start, start + count) for start, count in zip(starts, counts, strict=True)]
     )
-    bias = [sequence.bias() for sequence in sequences]
-    seen = [_seen(sequence) for sequence in sequences]
+    bias = [draw.bias for draw in draws]
+    seen = [draw.seen for draw in draws]
     wanted = [sequence.request.logprobs for sequence in sequences]
     scored = [piece.sequence.to_score(piece.count) for piece in slices]
     return StepPlan(
@@ -46,8 +65,8 @@ def build_plan(slices: list[Slice], masks: Masks) -> StepPlan:
         kv_indptr=_indptr(np.array([len(own) for own in pages], np.int32)),
         kv_indices=np.concatenate([np.asarray(own, np.int32) for own in pages]),
         sequence_keys=np.array([piece.sequence.key for piece in slices], np.int64),
-        logit_rows=qo_indptr[1:][sampled].astype(np.int64) - 1,
-        logit_sequences=np.array(sampled, np.int32),
+        logit_rows=_logit_rows(slices, qo_indptr),
+        logit_sequences=np.array([draw.place for draw in draws], np.int32),
         temperature=_column(sequences, lambda s: s.request.sampling.temperature),
         top_p=_column(sequences, lambda s: s.request.sampling.top_p),
         top_k=_column(sequences, lambda s: s.request.sampling.top_k, np.int32),
@@ -56,7 +75,7 @@ def build_plan(slices: list[Slice], masks: Masks) -> StepPlan:
         presence_penalty=_column(sequences, lambda s: s.request.sampling.presence_penalty),
         frequency_penalty=_column(sequences, lambda s: s.request.sampling.frequency_penalty),
         seeds=_column(sequences, lambda s: s.request.seed, np.uint64),
-        positions_drawn=_column(sequences, lambda s: s.output_len, np.int64),
+        positions_drawn=np.array([draw.position for draw in draws], np.int64),
         bias_indptr=_lengths(bias),
         bias_ids=_joined([ids for ids, _ in bias], np.int64),
         bias_values=_joined([values for _, values in bias], np.float32),
@@ -64,7 +83,7 @@ def build_plan(slices: list[Slice], masks: Masks) -> StepPlan:
         seen_ids=_joined([ids for ids, _ in seen], np.int64),
         seen_counts=_joined([counts for _, counts in seen], np.int32),
         top_n_sigma=_column(sequences, lambda s: s.request.sampling.top_n_sigma),
-        mask_rows=_column(sequences, lambda s: masks.rows.get(s.key, -1), np.int32),
+        mask_rows=np.array([draw.mask_row for draw in draws], np.int32),
         masks=masks.bits,
         logprob_top=np.array([options.top if options else -1 for options in wanted], np.int32),
         logprob_indptr=_indptr(
@@ -77,6 +96,31 @@ def build_plan(slices: list[Slice], masks: Masks) -> StepPlan:
         score_targets=_score_targets(slices, scored),
         score_top=_score_top(slices, scored),
     )
+
+
+def _draws(place: int, piece: Slice, masks: Masks) -> list[_Draw]:
+    """The draws of a slice: the next token's, and that of the token after each draft."""
+    sequence = piece.sequence
+    masked = sequence.key in masks.rows
+    draws: list[_Draw] = []
+    for draft in (*piece.drafts, None) if piece.samples else ():
+        mask_row = masks.rows[sequence.key] + len(draws) if masked else -1
+        position, bias = sequence.output_len, sequence.bias()
+        draws.append(_Draw(place, sequence, position, bias, _seen(sequence), mask_row))
+        if draft is not None:
+            sequence.suppose(draft)
+    sequence.retract(len(piece.drafts))
+    return draws
+
+
+def _logit_rows(slices: list[Slice], qo_indptr: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The last row of each slice that samples, after one for each of its drafts."""
+    rows = [
+        np.arange(end - len(piece.drafts) - 1, end)
+        for piece, end in zip(slices, qo_indptr[1:].tolist(), strict=True)
+        if piece.samples
+    ]
+    return _joined(rows, np.int64)
 
 
 def _score_rows(
@@ -108,18 +152,19 @@ def _score_top(slices: list[Slice], scored: list[tuple[int, int]]) -> NDArray[np
 
 def _pages_after(piece: Slice) -> list[int]:
     """The pages that hold the context up to the end of the slice."""
-    end = piece.sequence.computed + piece.count
+    end = piece.sequence.computed + piece.count + len(piece.drafts)
     return piece.sequence.pages[: -(-end // PAGE_TOKENS)]
 
 
 def _ids(piece: Slice) -> NDArray[np.int64]:
     first = piece.sequence.computed
-    return np.array(piece.sequence.token_ids[first : first + piece.count], np.int64)
+    ids = np.array(piece.sequence.token_ids[first : first + piece.count], np.int64)
+    return np.concatenate([ids, np.array(piece.drafts, np.int64)]) if piece.drafts else ids
 
 
 def _slots(piece: Slice) -> NDArray[np.int64]:
     first = piece.sequence.computed
-    positions = np.arange(first, first + piece.count)
+    positions = np.arange(first, first + piece.count + len(piece.drafts))
     page_of = np.asarray(piece.sequence.pages, np.int64)
     return page_of[positions // PAGE_TOKENS] * PAGE_TOKENS + positions % PAGE_TOKENS
 

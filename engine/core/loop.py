@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from typing import Protocol
@@ -13,6 +14,7 @@ from engine.core.pages import PagePool
 from engine.core.prefix import PrefixIndex
 from engine.core.scheduler import Scheduler, Slice
 from engine.core.sequence import Sequence
+from engine.core.speculation import Speculation
 from engine.core.thinking import Cut
 from engine.errors import GenerationFailed
 from engine.events import FinishCause, TokenScore
@@ -50,10 +52,12 @@ class EngineLoop:
         max_sequences: int,
         max_batch_tokens: int,
         chunk: int,
+        speculation: Speculation | None = None,
     ) -> None:
         self.backend = backend
         self.link = link
         self.constraints = constraints
+        self.speculation = speculation or Speculation()
         self.pool = PagePool(num_pages, PrefixIndex())
         self.scheduler = Scheduler(self.pool, max_sequences, max_batch_tokens, chunk)
         self._sequences: dict[int, Sequence] = {}
@@ -106,6 +110,7 @@ class EngineLoop:
 
     def stats(self) -> EngineStats:
         """What is held now and what was done since the start."""
+        drafts = dataclasses.asdict(self.speculation.counts)
         return EngineStats(
             active=len(self.scheduler.running),
             pending=len(self._sequences) - len(self.scheduler.running),
@@ -122,6 +127,8 @@ class EngineLoop:
             deadline_cuts=self._cuts[FinishCause.DEADLINE],
             reasoning_budget_cuts=self._thought_cuts[Cut.BUDGET],
             reasoning_loop_cuts=self._thought_cuts[Cut.LOOP],
+            draft_steps=self.speculation.draft_steps,
+            **drafts,
         )
 
     def _send(self, message: StepMessage) -> None:
@@ -163,6 +170,7 @@ class EngineLoop:
 
     def _run(self, slices: list[Slice], message: StepMessage) -> None:
         try:
+            slices = self.speculation.add_drafts(slices, self.scheduler, self.constraints)
             result = self.backend.run(build_plan(slices, self._masks(slices)))
         except Exception:  # a broken step must not take the other requests down
             log.exception("a step failed")
@@ -174,10 +182,10 @@ class EngineLoop:
         row = 0
         for piece in slices:
             self._prefill_tokens += piece.prompt_tokens
-            self.scheduler.advance(piece)
+            self.scheduler.advance(piece.sequence, piece.count)
             if piece.samples:
-                self._take_row(piece.sequence, row, result, message)
-                row += 1
+                self._take_rows(piece, row, result, message)
+                row += 1 + len(piece.drafts)
             elif not piece.sequence.remaining:  # only scores were wanted
                 message.started.append((piece.sequence.key, 0))
                 self._finish(piece.sequence, FinishCause.LIMIT, None, message)
@@ -185,7 +193,8 @@ class EngineLoop:
     def _masks(self, slices: list[Slice]) -> Masks:
         sampled = [piece.sequence for piece in slices if piece.samples]
         closes = {s.key: token for s in sampled if (token := s.close_due) is not None}
-        return self.constraints.masks([sequence.key for sequence in sampled], closes)
+        drafts = {piece.sequence.key: piece.drafts for piece in slices if piece.drafts}
+        return self.constraints.masks([sequence.key for sequence in sampled], closes, drafts)
 
     def _take_prompt_scores(
         self, slices: list[Slice], result: StepResult, message: StepMessage
@@ -198,6 +207,28 @@ class EngineLoop:
                 message.prompt_scores.append((piece.sequence.key, scores))
                 piece.sequence.scored = end
                 taken += end - first
+
+    def _take_rows(self, piece: Slice, row: int, result: StepResult, message: StepMessage) -> None:
+        """Take the tokens that a slice has drawn from `row` on, as long as its drafts are right.
+
+        A row behind drafts counts only if the sequence has become what the row was drawn for.
+        """
+        sequence, drafts = piece.sequence, piece.drafts
+        first, right, goes_on = len(sequence.token_ids), 0, True
+        while goes_on:
+            self._take_row(sequence, row + right, result, message)
+            before, right = right, sequence.agreement(first, drafts)
+            taken = len(sequence.token_ids) - first
+            if sequence.key not in self._sequences:
+                break
+            goes_on = taken == right and sequence.close_due is None
+            # The last token has no draw yet: it is computed again where that of its row is void.
+            self.scheduler.advance(sequence, (right if goes_on else min(right, taken - 1)) - before)
+        if taken:
+            self.speculation.note(piece, right)
+        if drafts:
+            message.drafts[sequence.key] = len(drafts), right
+            self.scheduler.trim(sequence)
 
     def _take_row(
         self, sequence: Sequence, row: int, result: StepResult, message: StepMessage
@@ -264,6 +295,7 @@ class EngineLoop:
     ) -> None:
         self.scheduler.finish(sequence)
         self.backend.close_sequence(sequence.key)
+        self.speculation.close(sequence.key)
         self.constraints.close(sequence.key)
         self._deadlines.pop(sequence.key, None)
         del self._sequences[sequence.key]

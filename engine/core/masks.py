@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
+from types import MappingProxyType
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from engine.grammar.pool import MatcherPool
 from engine.messages import TokenRequest
 
 NO_MASKS = Masks({}, np.zeros((0, 1), np.uint32))
+NO_DRAFTS: Mapping[int, Sequence[int]] = MappingProxyType({})
 _ALL_ALLOWED = np.uint32(0xFFFFFFFF)
 
 
@@ -69,12 +71,19 @@ class Constraints:
                 done.append((key, error.message))
         return done
 
-    def masks(self, keys: Sequence[int], closes: Mapping[int, int]) -> Masks:
-        """The masks of the sequences that draw a token in this step.
+    def masks(
+        self,
+        keys: Sequence[int],
+        closes: Mapping[int, int],
+        drafts: Mapping[int, Sequence[int]] = NO_DRAFTS,
+    ) -> Masks:
+        """The masks of the sequences that draw a token in this step, one more for each draft.
 
-        `closes` maps sequences to the token that they draw if what else they ask for allows it.
+        `closes` maps sequences to the token that they draw if what else they ask for allows it;
+        these have no drafts. `drafts` maps sequences to drafts that their grammars allow.
         """
         masked = [key for key in keys if key in self._matchers]
+        masked.sort(key=lambda key: key in drafts)  # rows without drafts are filled in one go
         others = [
             key
             for key in keys
@@ -82,18 +91,37 @@ class Constraints:
         ]
         if not masked and not others:
             return NO_MASKS
-        rows = {key: row for row, key in enumerate((*masked, *others))}
-        if len(rows) > len(self._buffer):
-            self._buffer = allocate(2 * len(rows), self._vocabulary)
-        self._pool.fill([self._matchers[key] for key in masked], self._buffer)
+        rows: dict[int, int] = {}
+        count = 0
+        for key in (*masked, *others):
+            rows[key] = count
+            count += 1 + len(drafts.get(key, ()))
+        if count > len(self._buffer):
+            self._buffer = allocate(2 * count, self._vocabulary)
+        self._fill({key: rows[key] for key in masked}, drafts)
         for key, row in rows.items():
+            own = self._buffer[row : row + 1 + len(drafts.get(key, ()))]
             if key not in self._matchers:
-                self._buffer[row] = _ALL_ALLOWED
+                own.fill(_ALL_ALLOWED)
             if key in self._allowed:
-                self._buffer[row] &= self._allowed[key]
+                own &= self._allowed[key]
             if key in closes:
-                _leave_only(closes[key], self._buffer[row])
-        return Masks(rows, self._buffer[: len(rows)])
+                _leave_only(closes[key], own[0])
+        return Masks(rows, self._buffer[:count])
+
+    def _fill(self, rows: Mapping[int, int], drafts: Mapping[int, Sequence[int]]) -> None:
+        """Write what the matchers allow from these rows on; those without drafts come first."""
+        plain = [self._matchers[key] for key in rows if key not in drafts]
+        self._pool.fill(plain, self._buffer)
+        jobs = [
+            (self._matchers[key], row, drafts[key]) for key, row in rows.items() if key in drafts
+        ]
+        self._pool.fill_drafts(jobs, self._buffer)
+
+    def fitting(self, key: int, drafts: Sequence[int]) -> int:
+        """How many of these drafts, in order, the sequence's grammar lets come next."""
+        matcher = self._matchers.get(key)
+        return len(drafts) if matcher is None else matcher.accepts(drafts)
 
     def take(self, key: int, token: int) -> bool:
         """Advance past a token; True when the document is complete.

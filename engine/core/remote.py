@@ -13,7 +13,13 @@ from multiprocessing.connection import Connection
 
 from engine.core.loop import Command, EngineLoop, Link
 from engine.core.masks import Constraints
-from engine.core.runner import EngineSettings, load_backend, plan_capacity
+from engine.core.runner import (
+    EngineSettings,
+    load_backend,
+    load_draft_backend,
+    plan_capacity,
+    plan_speculation,
+)
 from engine.errors import StartupError
 from engine.grammar.mask import Vocabulary
 from engine.messages import StepMessage, TokenizerFacts
@@ -83,11 +89,14 @@ def build_loop(
     `tokenizer` is asked after the model has loaded: the API process reads it at the same time.
     """
     backend = load_backend(settings, progress)
-    facts = plan_capacity(settings, backend)
+    draft_backend = load_draft_backend(settings, progress)
+    facts = plan_capacity(settings, backend, draft_backend)
     progress(f"warming up, with room for {facts.total_pages * facts.page_tokens:,} tokens")
     num_pages = facts.total_pages + 1  # page 0 pads
-    backend.allocate(num_pages)
-    backend.warm_up()
+    for loaded in (backend, draft_backend):
+        if loaded is not None:
+            loaded.allocate(num_pages)
+            loaded.warm_up()
     read = tokenizer()
     try:
         constraints = Constraints(Vocabulary(read.json, facts.vocab_size, read.eos_ids))
@@ -101,6 +110,7 @@ def build_loop(
         max_sequences=settings.max_concurrency,
         max_batch_tokens=settings.max_batch_tokens,
         chunk=settings.prefill_chunk,
+        speculation=plan_speculation(settings, facts, draft_backend),
     )
     return loop, facts
 

@@ -12,11 +12,15 @@ from engine.core.sequence import Sequence
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """`count` tokens of a sequence from `computed` on; `samples` when a next token is drawn."""
+    """`count` tokens of a sequence from `computed` on; `samples` when a next token is drawn.
+
+    `drafts` are guesses at the tokens behind them: each has a row, and a token is drawn after it.
+    """
 
     sequence: Sequence
     count: int
     samples: bool
+    drafts: tuple[int, ...] = ()
 
     @property
     def prompt_tokens(self) -> int:
@@ -75,14 +79,35 @@ class Scheduler:
             exhausted += self._admit(planned, budget)
         return list(planned.values()), exhausted
 
-    def advance(self, piece: Slice) -> None:
-        """Note that a slice is computed, and publish the pages that it filled."""
-        sequence = piece.sequence
-        sequence.computed += piece.count
+    def advance(self, sequence: Sequence, count: int) -> None:
+        """Note that the next `count` tokens are computed, and publish the pages that they filled.
+
+        A page that holds drafts is full only when all of them have come true.
+        """
+        sequence.computed += count
         full = sequence.computed // PAGE_TOKENS
         for place, key in enumerate(sequence.hashes(full)[sequence.sealed :], sequence.sealed):
             self.pool.index.publish(sequence.pages[place], key)
         sequence.sealed = full
+
+    def reserve(self, sequence: Sequence, count: int) -> int:
+        """Own pages for up to `count` drafts behind the tokens; how many find room.
+
+        They get free pages only: nobody is preempted for a guess.
+        """
+        tokens = len(sequence.token_ids)
+        while len(sequence.pages) * PAGE_TOKENS < tokens + count:
+            page = self.pool.allocate()
+            if page is None:
+                break
+            sequence.pages.append(page)
+        return min(count, len(sequence.pages) * PAGE_TOKENS - tokens)
+
+    def trim(self, sequence: Sequence) -> None:
+        """Give back the pages of drafts that did not come true: others may need them."""
+        kept = -(-sequence.computed // PAGE_TOKENS)
+        self.pool.release(sequence.pages[kept:])
+        del sequence.pages[kept:]
 
     def finish(self, sequence: Sequence) -> None:
         """Take a sequence out, wherever it is; its pages are free at once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence as Ordered
 
 import numpy as np
 
@@ -18,6 +19,12 @@ _LONGEST_WORD = 256  # tokens of a bad word that are looked at
 _NO_VALUES: Float32 = np.zeros(0, np.float32)
 
 
+def count_alike(one: Ordered[int], other: Ordered[int]) -> int:
+    """How many tokens two runs begin with that are the same."""
+    shorter = min(len(one), len(other))
+    return next((place for place in range(shorter) if one[place] != other[place]), shorter)
+
+
 class SeenTokens:
     """The distinct tokens of prompt and output with their output counts, for the penalties."""
 
@@ -26,7 +33,7 @@ class SeenTokens:
         self._ids = np.zeros(len(distinct) + 64, np.int64)
         self._ids[: len(distinct)] = distinct
         self._counts = np.zeros(len(self._ids), np.int32)
-        self._length = len(distinct)
+        self._length = self._of_prompt = len(distinct)
         self._place = {int(token): place for place, token in enumerate(distinct)}
 
     def add(self, token: int) -> None:
@@ -41,9 +48,17 @@ class SeenTokens:
             self._length += 1
         self._counts[place] += 1
 
+    def remove(self, token: int) -> None:
+        """Take back the output token that was counted last."""
+        place = self._place[token]
+        self._counts[place] -= 1
+        if place >= self._of_prompt and not self._counts[place]:
+            del self._place[token]
+            self._length -= 1
+
     def columns(self) -> tuple[Int64, Int32]:
-        """Token ids and output counts, equally long."""
-        return self._ids[: self._length], self._counts[: self._length]
+        """Token ids and output counts, equally long; later changes do not show in them."""
+        return self._ids[: self._length].copy(), self._counts[: self._length].copy()
 
 
 class Sequence:
@@ -147,11 +162,29 @@ class Sequence:
         """Whether this prefill computes the page `key` at `place`."""
         return place < self.prompt_len // PAGE_TOKENS and self.hashes(place + 1)[place] == key
 
-    def append(self, token: int) -> None:
-        """Take the next token of the output."""
+    def suppose(self, token: int) -> None:
+        """Go on as if a draft were the next token, as far as the draw of the one after it goes.
+
+        `retract` takes drafts back before anything else happens to the sequence.
+        """
         self.token_ids.append(token)
         if self.seen is not None:
             self.seen.add(token)
+
+    def retract(self, count: int) -> None:
+        """Take back the last `count` drafts that were supposed."""
+        for _ in range(count):
+            token = self.token_ids.pop()
+            if self.seen is not None:
+                self.seen.remove(token)
+
+    def agreement(self, first: int, drafts: tuple[int, ...]) -> int:
+        """How many of the drafts for the places from `first` on have come true."""
+        return count_alike(self.token_ids[first : first + len(drafts)], drafts)
+
+    def append(self, token: int) -> None:
+        """Take the next token of the output."""
+        self.suppose(token)
         watched = self.thoughts is not None and self.thoughts.add(token)
         if self.loops is None:
             return

@@ -123,6 +123,26 @@ def fill_masks(executor: LLExecutor, matchers: Sequence[Matcher], masks: Mask) -
     _allow_ends(masks[: len(matchers)], matchers[0].vocabulary.eos_ids)
 
 
+def fill_draft_masks(
+    executor: LLExecutor, jobs: Sequence[tuple[Matcher, int, Sequence[int]]], masks: Mask
+) -> None:
+    """Write the masks of the next token and of that after each draft, in parallel.
+
+    A job is a matcher, its first row in masks [rows, words], and drafts, at least one, all of which
+    the matcher accepts. The matchers must be distinct, and stay as they are. The GIL is free
+    meanwhile.
+    """
+    if not masks.flags["C_CONTIGUOUS"] or masks.dtype != np.uint32:
+        raise ValueError("masks must be contiguous rows of uint32")
+    if not jobs:
+        return
+    inner = [(matcher.inner, row, list(drafts)) for matcher, row, drafts in jobs]
+    rows, words = masks.shape
+    executor.unsafe_compute_mask_ptr_with_draft_token(inner, masks.ctypes.data, 4 * words, rows)
+    for matcher, row, drafts in jobs:
+        _allow_ends(masks[row : row + len(drafts) + 1], matcher.vocabulary.eos_ids)
+
+
 def mask_of(ids: Iterable[int], vocabulary: Vocabulary) -> Mask:
     """The mask [words] of `allowed_token_ids`; combine masks by `&=`."""
     tokens = np.fromiter(ids, np.int64)

@@ -12,7 +12,7 @@ from llguidance import LLExecutor, LLMatcher
 
 from engine.errors import GenerationFailed
 from engine.grammar.compile import LIMITS
-from engine.grammar.mask import Mask, Matcher, Vocabulary, fill_masks
+from engine.grammar.mask import Mask, Matcher, Vocabulary, fill_draft_masks, fill_masks
 
 _STACK_BYTES = 64 * 1024 * 1024  # llguidance recurses; see engine.grammar.schema.MAX_NESTING
 
@@ -48,6 +48,10 @@ class MatcherPool:
     def fill(self, matchers: Sequence[Matcher], masks: Mask) -> None:
         """See `fill_masks`."""
         fill_masks(self._masks, matchers, masks)
+
+    def fill_drafts(self, jobs: Sequence[tuple[Matcher, int, Sequence[int]]], masks: Mask) -> None:
+        """See `fill_draft_masks`."""
+        fill_draft_masks(self._masks, jobs, masks)
 
     def close(self) -> None:
         """Stop. What is not compiled yet is cancelled."""

@@ -172,3 +172,16 @@ async def test_an_unknown_model_is_refused_only_where_names_are_known() -> None:
         for nothing in ("", None):
             missing = await call(app, "POST", PATH, {**body, "model": nothing})
             assert (missing.status, missing.error["param"]) == (400, "model")
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("a guess", "a guess"),
+        ([{"type": "text", "text": "a "}, {"type": "text", "text": "guess"}], "a guess"),
+        ("", ""),
+    ],
+)
+def test_a_prediction_is_its_text(content: Any, text: str) -> None:
+    assert decoded(prediction={"type": "content", "content": content}).prediction == text
+    assert decoded(prediction=None).prediction == decoded().prediction == ""

@@ -63,6 +63,19 @@ def test_a_prompt_counts_once_with_the_reuse_of_its_first_choice() -> None:
     }
 
 
+def test_drafts_are_counted_over_all_choices_where_there_were_any() -> None:
+    reply = reply_of("chat.completion", 2, reasoning=True)
+    reply.count(0, Usage(10, 0, 9, 2, drafted=7, accepted=5))
+    reply.count(1, Usage(10, 0, 9))
+    found = reply.usage()
+    UsageModel.model_validate(found, strict=True)
+    assert found["completion_tokens_details"] == {
+        "reasoning_tokens": 2,
+        "accepted_prediction_tokens": 5,
+        "rejected_prediction_tokens": 2,
+    }
+
+
 def test_raw_completions_have_no_reasoning_count() -> None:
     reply = reply_of("text_completion")
     reply.count(0, Usage(1, 0, 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -69,6 +70,29 @@ async def test_metrics_count_the_thoughts_that_were_closed() -> None:
     MetricsSnapshot.model_validate(shown.json, strict=True)
     for name, count in (("reasoning_budget_cuts", 3), ("reasoning_loop_cuts", 2)):
         assert found[f"flare_{name}_total"] == shown.json[name] == count
+
+
+async def test_metrics_count_drafts_and_say_whether_a_model_makes_them() -> None:
+    client = PlayedClient()
+    client.stats = EngineStats(
+        draft_steps=9, verify_steps=3, verification_drafts=8, verification_rounds=7,
+        accepted_drafts=5, draft_rounds=4,
+    )  # fmt: skip
+    app = app_of(service_over(client, replace(facts(), learned_drafter=True)))
+    found = samples((await call(app, "GET", "/metrics")).content.decode())
+    shown = (await call(app, "GET", "/metrics?format=json")).json
+    MetricsSnapshot.model_validate(shown, strict=True)
+    names = {
+        "verify_steps": "flare_speculative_rounds_total",
+        "verification_drafts": "flare_verification_draft_tokens_total",
+        "verification_rounds": "flare_verification_request_rounds_total",
+        "accepted_drafts": "flare_accepted_draft_tokens_total",
+        "draft_rounds": "flare_draft_request_rounds_total",
+    }
+    for key, name in names.items():
+        assert found[name] == shown[key] == getattr(client.stats, key)
+    assert (shown["draft_steps"], shown["learned_drafter"]) == (9, True)
+    assert not any("draft_steps" in name or "drafter" in name for name in found)
 
 
 async def test_metrics_count_the_sealed_thoughts_that_did_not_open() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 import torch
+from gguf import GGMLQuantizationType as QuantType
 from numpy.typing import NDArray
 from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -80,6 +81,21 @@ def _permute(rows: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
     """`LlamaModel.permute` of llama.cpp's converter."""
     halves = rows.reshape(heads, 2, -1, *rows.shape[1:])
     return np.ascontiguousarray(halves.swapaxes(1, 2).reshape(rows.shape))
+
+
+def encoded(rows: NDArray[np.float32], kind: QuantType) -> tuple[NDArray[np.generic], QuantType]:
+    """Quantise rows; vectors stay fp32, and K-quants are random blocks with small scales."""
+    if rows.ndim == 1 or kind == QuantType.F32:
+        return rows, QuantType.F32
+    if kind == QuantType.F16:
+        return rows.astype(np.float16), kind
+    if kind not in (QuantType.Q4_K, QuantType.Q5_K, QuantType.Q6_K):
+        return gguf.quantize(rows, kind), kind
+    _, size = gguf.GGML_QUANT_SIZES[kind]
+    blocks = np.random.default_rng(0).integers(0, 256, (rows.size // 256, size), np.uint8)
+    scales = blocks[:, -2:] if kind == QuantType.Q6_K else blocks[:, :4]
+    scales[:] = np.full((len(blocks), scales.shape[1] // 2), 0.01, np.float16).view(np.uint8)
+    return blocks.reshape(rows.shape[0], -1), kind
 
 
 def write_gguf(

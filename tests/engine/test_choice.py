@@ -155,3 +155,14 @@ def test_a_broken_choice_says_why_and_nothing_else(cause: FinishCause) -> None:
     one.take(TokenEvent(0, cause=cause, reason="why"), events)
     assert events == [Finished(cause, Usage(10, 3, 3), None, "why", first_token=1.0, decode=2.0)]
     assert one.finished
+
+
+def test_drafts_are_counted_up_to_the_token_that_stops() -> None:
+    one = choice("END")
+    events: list[SemanticEvent] = []
+    for place, token in enumerate(ids("abEND")):
+        drafted = {0: 3, 3: 5}.get(place, 0)
+        event = TokenEvent(0, token, 0 if place == 0 else None)
+        one.take(event._replace(drafted=drafted, accepted=place != 2), events)
+    usage = end(events).usage
+    assert (usage.output, usage.drafted, usage.accepted) == (5, 8, 4)

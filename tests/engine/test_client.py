@@ -66,6 +66,16 @@ async def rest(stream: TokenStream, ends: int = 1) -> list[TokenEvent]:
     return events
 
 
+async def test_what_became_of_drafts_goes_with_the_tokens() -> None:
+    client = Recorder()
+    stream = client.submit([ask(1), ask(2)])
+    message = StepMessage([1, 1, 2, 1], [10, 11, 20, 12], [], [], EngineStats())
+    message.drafts = {1: (4, 2), 2: (3, 0)}
+    client._on_message(message)
+    found = [(e.key, e.token, e.drafted, e.accepted) for e in await stream.next()]
+    assert found == [(1, 10, 4, True), (1, 11, 0, True), (2, 20, 3, False), (1, 12, 0, False)]
+
+
 async def test_a_group_shares_a_stream_that_keeps_the_engines_order() -> None:
     client = Recorder()
     group, other = client.submit([ask(1), ask(2)]), client.submit([ask(3)])

@@ -19,6 +19,7 @@ OPTIONS = {item.name: item for item in dataclasses.fields(Config) if item.name !
 VALUES: dict[str, tuple[str, Any]] = {
     "model": ("org/name", "org/name"),
     "dtype": ("fp32", "fp32"),
+    "quantization": ("int4", "int4"),
     "scripted": ("replies.json", Path("replies.json")),
     "dialect": ("hermes", "hermes"),
     "max_context": ("4096", 4096),
@@ -27,6 +28,12 @@ VALUES: dict[str, tuple[str, Any]] = {
     "prefill_chunk": ("64", 64),
     "max_batch_tokens": ("99", 99),
     "kv_tokens": ("8192", 8192),
+    "threads": ("3", 3),
+    "deterministic": ("true", True),
+    "speculation": ("off", "off"),
+    "draft_tokens": ("3", 3),
+    "draft_rows": ("24", 24),
+    "draft_model": ("small", "small"),
     "host": ("127.0.0.2", "127.0.0.2"),
     "port": ("0", 0),
     "alias": ("one", ("one",)),
@@ -115,7 +122,8 @@ def test_the_command_line_wins_over_the_environment_over_the_file(
     assert getattr(resolve([], environment), name) == value
     others = {
         "thinking": "on", "constrain_tools": "off",
-        "dtype": "bf16", "model_names": "any", "log_level": "error", "host": "::1",
+        "dtype": "bf16", "quantization": "none", "speculation": "ngram",
+        "model_names": "any", "log_level": "error", "host": "::1",
         "store": "sqlite", "repetition_detection": "3:3:3", "sampling_ranges": "top_p=0.5:0.5",
     }  # fmt: skip
     other = others.get(name, "false" if isinstance(value, bool) else "44")
@@ -124,6 +132,19 @@ def test_the_command_line_wins_over_the_environment_over_the_file(
     assert getattr(resolve([], environment), name) != value
     last = resolve(arguments(name, text), environment)
     assert (getattr(last, name), last.sources) == (value, {name: flag(name)})
+
+
+@pytest.mark.parametrize("quantization", ["int8", "int4"])
+def test_fp32_weights_are_not_quantised(quantization: str) -> None:
+    given = ["--dtype", "fp32", "--quantization"]
+    with pytest.raises(StartupError, match=f"leave it out, or --quantization {quantization}"):
+        resolve([*given, quantization], {})
+    assert resolve([*given, "none"], {}).dtype == "fp32"
+
+
+def test_a_draft_model_is_no_use_where_nothing_is_drafted() -> None:
+    with pytest.raises(StartupError, match="--draft-model"):
+        resolve(["--draft-model", "small", "--speculation", "off"], {})
 
 
 def test_nothing_given_is_the_defaults_and_no_lines() -> None:
@@ -154,6 +175,7 @@ WRONG = {
     "port": ["x", "-1", "65536", "1.5", ""],
     "max_context": ["0", "-5", "many"],
     "max_concurrency": ["0"],
+    "threads": ["0", "all"],
     "heartbeat_seconds": ["-1", "nan", "inf", "soon"],
     "drain_seconds": ["-0.5"],
     "allow_open": ["maybe", ""],
@@ -170,6 +192,7 @@ WRONG = {
     "store_max_bytes": ["0", "1GB"],
     "store_max_days": ["-1", "0.5", "inf"],
     "dtype": ["fp16"],
+    "quantization": ["int2", "INT8", "Q4_0"],
     "model_names": ["some"],
     "log_level": ["loud"],
     "thinking": ["true", "adaptive"],

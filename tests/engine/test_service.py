@@ -173,6 +173,16 @@ async def test_what_is_to_be_kept_reaches_the_engine() -> None:
     assert tokenizer().decode(whole[: keeps[1]]).endswith("assistant<|im_end|>\n")
 
 
+async def test_a_prediction_reaches_the_engine_as_tokens_and_no_longer_than_an_output() -> None:
+    [made] = await submitted(raw("abc", prediction="de"))
+    assert (made.prediction, made.drafts) == (ids("de"), True)
+    [made] = await submitted(raw("abc", prediction="x" * 900, drafts=False))
+    assert (set(made.prediction), made.drafts) == (set(ids("x")), False)
+    assert len(made.prediction) == 20
+    [made] = await submitted(raw("abc"))
+    assert made.prediction == ()
+
+
 async def test_one_bad_prompt_refuses_the_whole_group() -> None:
     await refusal(raw("a"), raw((10**6,)), raw("b"))
 

@@ -18,6 +18,7 @@ from engine.backend.backend import ALL_BANNED, Int64, ModelShape, StepPlan, Step
 from engine.backend.scripted import Reply, Script, Scripted
 from engine.core.loop import Command, EngineLoop
 from engine.core.masks import Constraints
+from engine.core.speculation import Speculation
 from engine.events import FinishCause, TokenScore
 from engine.grammar.compile import grammar_of
 from engine.grammar.mask import Vocabulary
@@ -117,7 +118,7 @@ class PageReader:
         failed: dict[int, str] = {}
         for row in range(len(plan.logit_rows)):
             held = self._held(plan, int(plan.logit_rows[row]))
-            wanted = continuation(held, int(plan.seeds[row]), int(plan.positions_drawn[row]))
+            wanted = self.wanted(plan, row, held)
             allowed = allowed_ids(plan, row)
             if not len(allowed):
                 failed[row] = ALL_BANNED
@@ -128,6 +129,10 @@ class PageReader:
         targets = zip(plan.score_rows.tolist(), plan.score_targets.tolist(), strict=True)
         prompt_scores = [score_after(self._held(plan, row), target) for row, target in targets]
         return StepResult(tokens, scores, prompt_scores, failed)
+
+    def wanted(self, plan: StepPlan, row: int, held: list[int]) -> int:
+        """What a sampled row draws after the tokens that its pages hold, unless it is banned."""
+        return continuation(held, int(plan.seeds[row]), int(plan.positions_drawn[row]))
 
     def _held(self, plan: StepPlan, row: int) -> list[int]:
         """The context of a row, read from its pages."""
@@ -220,6 +225,7 @@ class Harness:
         budget: int = 64,
         chunk: int = 32,
         backend: PageReader | None = None,
+        speculation: Speculation | None = None,
     ) -> None:
         self.backend = backend or PageReader()
         self.backend.allocate(num_pages)
@@ -231,6 +237,7 @@ class Harness:
         self.reasons: dict[int, str | None] = {}
         self.cached: dict[int, int] = {}
         self.ended: list[int] = []
+        self.drafts: dict[int, tuple[int, int]] = {}
         self.woken = threading.Event()
         self.constraints = Kept(vocabulary())
         self.loop = EngineLoop(
@@ -241,6 +248,7 @@ class Harness:
             max_sequences=max_sequences,
             max_batch_tokens=budget,
             chunk=chunk,
+            speculation=speculation,
         )
 
     def receive(self, wait: bool) -> list[Command]:
@@ -264,6 +272,10 @@ class Harness:
                 self.scores.setdefault(key, []).append(message.scores[place])
         for key, scores in message.prompt_scores:
             self.prompt_scores.setdefault(key, []).extend(scores)
+        for key, (offered, right) in message.drafts.items():
+            assert 0 <= right <= offered and right <= message.keys.count(key)
+            before = self.drafts.get(key, (0, 0))
+            self.drafts[key] = before[0] + offered, before[1] + right
         assert not self.cached.keys() & dict(message.started).keys()
         self.cached.update(message.started)
         self.causes.update({key: cause for key, cause, _ in message.finished})
@@ -300,3 +312,4 @@ class Harness:
         constraints = self.constraints
         assert not (constraints._matchers or constraints._allowed or constraints._compiling)
         assert not self.loop._deadlines
+        assert not self.loop.speculation._paces

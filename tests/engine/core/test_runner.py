@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.backend.backend import ModelShape
+from engine.backend.backend import Backend, ModelShape
 from engine.backend.scripted import Script, Scripted
 from engine.core import runner
-from engine.core.runner import load_backend, plan_capacity
+from engine.core.draft import NgramDrafter
+from engine.core.draft_model import ModelDrafter
+from engine.core.runner import (
+    EngineSettings,
+    load_backend,
+    load_draft_backend,
+    plan_capacity,
+    plan_speculation,
+)
 from engine.errors import StartupError
 from engine.types import EngineFacts
 from tests.serving import settings
@@ -24,7 +33,7 @@ def plan(
     if not scripted:
         backend.shape = ModelShape(100, 8192, kv_bytes_per_token=1)
         changes["script"] = None
-    monkeypatch.setattr(runner, "_free_memory", lambda: int(memory / runner._KV_SHARE) + 1)
+    monkeypatch.setattr(runner, "free_memory", lambda: int(memory / runner._KV_SHARE) + 1)
     base = replace(settings(max_concurrency=2), max_context=None, kv_tokens=None)
     return plan_capacity(replace(base, **changes), backend)
 
@@ -70,3 +79,30 @@ def test_a_script_may_have_any_window(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_script_stands_in_for_the_model() -> None:
     assert isinstance(load_backend(settings(), lambda _: None), Scripted)
+
+
+def test_pages_of_a_draft_model_share_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "free_memory", lambda: int(12_000 / runner._KV_SHARE) + 1)
+    base = replace(settings(max_concurrency=2), max_context=None, kv_tokens=None, script=None)
+    backend, drafts = Scripted(Script((), 100, 1)), Scripted(Script((), 100, 1))
+    backend.shape = ModelShape(100, 8192, kv_bytes_per_token=3)
+    drafts.shape = ModelShape(100, 8192, kv_bytes_per_token=1)
+    assert plan_capacity(base, backend).max_context == 4000
+    facts = plan_capacity(base, backend, drafts)
+    assert (facts.max_context, facts.learned_drafter) == (3000, True)
+
+
+def test_drafters_are_those_that_are_asked_for() -> None:
+    drafts = Scripted(Script((), 100, 1))
+    modelled = replace(settings(), script=None)
+    facts = plan_capacity(settings(), drafts)
+
+    def kinds(asked: EngineSettings, backend: Backend | None = None) -> list[type]:
+        return [type(one) for one in plan_speculation(asked, facts, backend)._drafters.values()]
+
+    assert kinds(modelled) == [NgramDrafter]
+    assert kinds(modelled, drafts) == [NgramDrafter, ModelDrafter]
+    assert kinds(replace(modelled, speculation="off")) == []
+    assert kinds(settings()) == []  # a script's delays are those of its tokens
+    assert load_draft_backend(modelled, lambda _: None) is None
+    assert load_draft_backend(replace(settings(), draft_model=Path("x")), lambda _: None) is None

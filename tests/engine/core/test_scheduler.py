@@ -28,7 +28,7 @@ def step(work: Scheduler) -> list[Slice]:
     slices, exhausted = work.schedule()
     assert exhausted == []
     for piece in slices:
-        work.advance(piece)
+        work.advance(piece.sequence, piece.count)
         if piece.samples:
             piece.sequence.append(7)
     work.check()

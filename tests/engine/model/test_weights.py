@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from gguf import GGMLQuantizationType as QuantType
-from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import LlamaForCausalLM
@@ -18,8 +17,14 @@ from transformers import LlamaForCausalLM
 from engine.errors import StartupError
 from engine.model.decoder import Decoder
 from engine.model.shape import Shape
-from engine.model.weights import ROPE_FACTORS, load_decoder, open_checkpoint, rotary_frequencies
-from tests.engine.models import llama_cpp_tensors, save_folder, tiny_llama, write_gguf
+from engine.model.weights import (
+    ROPE_FACTORS,
+    TorchWeights,
+    load_decoder,
+    open_checkpoint,
+    rotary_frequencies,
+)
+from tests.engine.models import encoded, llama_cpp_tensors, save_folder, tiny_llama, write_gguf
 
 QUANTISED = {"hidden_size": 256, "intermediate_size": 512, "max_position_embeddings": 64}
 
@@ -28,32 +33,19 @@ def keep(weight: Tensor, bias: Tensor | None) -> Tensor:
     return weight
 
 
-def decoder_of(path: Path, dtype: torch.dtype = torch.float32) -> Decoder[Tensor, Tensor]:
+def decoder_of(path: Path, dtype: torch.dtype = torch.float32) -> Decoder[Tensor, Tensor, Tensor]:
     shape = Shape.load(path)
-    return load_decoder(open_checkpoint(path, shape), shape, dtype, keep)
+    return load_decoder(TorchWeights(open_checkpoint(path, shape), dtype, keep), shape)
 
 
-def assert_equal(one: Decoder[Tensor, Tensor], other: Decoder[Tensor, Tensor]) -> None:
+def assert_equal(
+    one: Decoder[Tensor, Tensor, Tensor], other: Decoder[Tensor, Tensor, Tensor]
+) -> None:
     for name in ("embedding", "norm", "head"):
         assert torch.equal(getattr(one, name), getattr(other, name)), name
     for left, right in zip(one.layers, other.layers, strict=True):
         for name in ("attention_norm", "qkv", "attention_output", "mlp_norm", "gate_up", "down"):
             assert torch.equal(getattr(left, name), getattr(right, name)), name
-
-
-def encoded(rows: NDArray[np.float32], kind: QuantType) -> tuple[NDArray[np.generic], QuantType]:
-    """Quantise rows; vectors stay fp32, and K-quants are random blocks with small scales."""
-    if rows.ndim == 1 or kind == QuantType.F32:
-        return rows, QuantType.F32
-    if kind == QuantType.F16:
-        return rows.astype(np.float16), kind
-    if kind not in (QuantType.Q4_K, QuantType.Q5_K, QuantType.Q6_K):
-        return gguf.quantize(rows, kind), kind
-    _, size = gguf.GGML_QUANT_SIZES[kind]
-    blocks = np.random.default_rng(0).integers(0, 256, (rows.size // 256, size), np.uint8)
-    scales = blocks[:, -2:] if kind == QuantType.Q6_K else blocks[:, :4]
-    scales[:] = np.full((len(blocks), scales.shape[1] // 2), 0.01, np.float16).view(np.uint8)
-    return blocks.reshape(rows.shape[0], -1), kind
 
 
 @pytest.mark.parametrize(
