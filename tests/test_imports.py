@@ -29,6 +29,7 @@ STEP = (
     *VOCABULARY, "engine.messages", "engine.backend.backend", "engine.core.scheduler",
     "engine.core.sequence", "engine.core.repeats", "engine.core.thinking", "engine.core.pages",
     "engine.core.prefix", "engine.core.batch", "engine.core.masks", "engine.core.loop",
+    "engine.core.draft", "engine.core.draft_model", "engine.core.speculation",
 )  # fmt: skip
 DEVICE = (*STEP, "engine.core", "engine.model", "engine.backend")
 MIDDLE_MODULES = (
@@ -103,6 +104,7 @@ TABLE: dict[str, Row] = {
         ("engine.types", "engine.conversation", "engine.errors", "engine.option_values"),
         stdlib_only=True,
     ),
+    "engine.option_values": Row(("engine.types", "engine.conversation"), stdlib_only=True),
     "engine.types": Row(("engine.conversation",), stdlib_only=True),
     "engine.messages": Row(("engine.types", "engine.events"), stdlib_only=True),
     **{name: Row((*VOCABULARY, *TEXT), _LIGHT_NEVER) for name in TEXT},
@@ -118,6 +120,9 @@ TABLE: dict[str, Row] = {
     "engine.backend.scripted": Row(
         (*VOCABULARY, "engine.backend.backend", "engine.backend.scores"), _LIGHT_NEVER
     ),
+    "engine.backend.cores": Row((), stdlib_only=True),
+    **{f"engine.backend.native.{name}": Row(("engine.backend.native",), stdlib_only=True)
+       for name in ("build", "cache", "compiler")},
     "engine.backend.cuda": Row(DEVICE, EVERY_WEB_LIBRARY),
     "engine.backend.kernels": Row(DEVICE, EVERY_WEB_LIBRARY),
     **{f"engine.{name}": Row(MIDDLE, _LIGHT_NEVER) for name in MIDDLE_MODULES},

@@ -38,7 +38,7 @@ def test_embedded() -> None:
     if not profiles.has_torch():
         pytest.skip("torch is not installed")
     _storm(
-        "embedded", 500, 60, 8, "--dtype", "fp32", "--max-context", "1024", "--kv-tokens", "2048"
+        "embedded", 500, 60, 8, "--deterministic", "--max-context", "1024", "--kv-tokens", "2048"
     )
 
 

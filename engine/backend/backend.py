@@ -21,6 +21,8 @@ UInt64 = NDArray[np.uint64]
 
 ALL_BANNED = "every token is banned"
 """Why a row failed that the request itself left without a token."""
+NOT_FINITE = "the model returned no finite logits"
+"""Why a row failed that the model gave nothing to draw from."""
 
 Progress = Callable[[str], None]
 
@@ -95,11 +97,12 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """The numbers the scheduler needs of a loaded model."""
+    """The numbers of a loaded model that others need; `weight_bytes` are read to decode a row."""
 
     vocab_size: int
     max_context: int
     kv_bytes_per_token: int
+    weight_bytes: int = 0
 
 
 class Backend(Protocol):

@@ -5,20 +5,24 @@ from __future__ import annotations
 from typing import Protocol, TypeVar
 
 Array = TypeVar("Array")
+Vector_contra = TypeVar("Vector_contra", contravariant=True)
 Matrix_contra = TypeVar("Matrix_contra", contravariant=True)
+Table_contra = TypeVar("Table_contra", contravariant=True)
 
 
-class Ops(Protocol[Array, Matrix_contra]):
-    """The operations of one step; `Array` is a device's tensor, `Matrix_contra` its packed weight.
+class Ops(Protocol[Array, Vector_contra, Matrix_contra, Table_contra]):
+    """The operations of one step. `Array` is a device's activations; of its weights,
+    `Vector_contra` are those of norms, `Matrix_contra` packed ones, and `Table_contra` is what it
+    looks rows up in.
 
     A step has N rows of B sequences. The step's own tables (ids, positions, pages) are inside: a
     model passes activations and weights only.
     """
 
-    def embed(self, table: Array) -> Array:
+    def embed(self, table: Table_contra) -> Array:
         """Return the table's rows [N, hidden] for the step's token ids."""
 
-    def rms_norm(self, x: Array, weight: Array) -> Array:
+    def rms_norm(self, x: Array, weight: Vector_contra) -> Array:
         """Scale each row to unit mean square, then by `weight` [hidden] (Zhang, Sennrich 2019)."""
 
     def linear(self, x: Array, weight: Matrix_contra, residual: Array | None = None) -> Array:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,18 +18,24 @@ from engine.backend.backend import (
     StepPlan,
     StepResult,
 )
+from engine.backend.cores import multiplies_bf16, usable_cores
 from engine.backend.linear import Linear, packing_is_exact
+from engine.backend.plans import warm_up_plan
 from engine.backend.sampling import sample
 from engine.backend.scores import log_softmax, sampled_scores, score
 from engine.backend.torch_ops import KvPool, Rotations, TorchStep
 from engine.events import TokenScore
 from engine.model.decoder import Decoder
 from engine.model.shape import Shape
-from engine.model.weights import load_decoder, open_checkpoint, rotary_frequencies
+from engine.model.weights import (
+    TorchWeights,
+    load_decoder,
+    open_checkpoint,
+    rotary_frequencies,
+)
 
 Dtype = Literal["auto", "fp32", "bf16"]
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
-BF16_CPU_FLAGS = {"avx512_bf16", "amx_bf16"}
 SLAB_ROWS = 64  # prompt rows whose logits exist at once; all of a prompt's would fill the memory
 
 
@@ -43,7 +47,11 @@ class TorchReference:
     name = "reference"
 
     def __init__(
-        self, model: Shape, decoder: Decoder[Tensor, Linear], rotations: Rotations, dtype: str
+        self,
+        model: Shape,
+        decoder: Decoder[Tensor, Linear, Tensor],
+        rotations: Rotations,
+        dtype: str,
     ) -> None:
         self.dtype = dtype
         self._model = model
@@ -54,6 +62,7 @@ class TorchReference:
             vocab_size=model.vocab,
             max_context=model.max_context,
             kv_bytes_per_token=numbers * DTYPES[dtype].itemsize,
+            weight_bytes=_num_weights(model) * DTYPES[dtype].itemsize,
         )
         with torch.inference_mode():
             multiple = exact_row_multiple(model.head_dim)
@@ -61,25 +70,28 @@ class TorchReference:
         self._heads = Heads(model.heads, model.kv_heads, model.head_dim, multiple)
 
     @classmethod
-    def load(cls, path: Path, dtype: Dtype, progress: Progress) -> TorchReference:
+    def load(
+        cls, path: Path, dtype: Dtype, progress: Progress, threads: int | None = None
+    ) -> TorchReference:
         """Read a model folder or `.gguf` file; `auto` is bf16 where the CPU multiplies it.
 
-        Raises `StartupError` for anything about the files that does not hold together.
+        `threads` None are as many as there are usable cores. Raises `StartupError` for anything
+        about the files that does not hold together.
         """
         start = time.perf_counter()
-        torch.set_num_threads(usable_cores())
-        chosen = dtype if dtype != "auto" else ("bf16" if cpu_multiplies_bf16() else "fp32")
+        torch.set_num_threads(threads or usable_cores())
+        chosen = dtype if dtype != "auto" else ("bf16" if multiplies_bf16() else "fp32")
         shape = Shape.load(path)
         checkpoint = open_checkpoint(path, shape)
         progress(f"loading {shape.layers} layers as {chosen}")
         with torch.inference_mode():
             packed = packing_is_exact(_matrix_sizes(shape), DTYPES[chosen])
-            decoder = load_decoder(
+            weights = TorchWeights(
                 checkpoint,
-                shape,
                 DTYPES[chosen],
                 lambda weight, bias: Linear.pack(weight, bias, packed),
             )
+            decoder = load_decoder(weights, shape)
             frequencies = rotary_frequencies(checkpoint, shape)
             rotations = Rotations.build(frequencies, shape.max_context)
         progress(f"loaded in {time.perf_counter() - start:.1f} s")
@@ -93,7 +105,7 @@ class TorchReference:
     def warm_up(self) -> None:
         """Run a decode row and a prefill on the padding page: kernels are made on first use."""
         for rows in (1, PAGE_TOKENS):
-            self.logits(_warm_up_plan(rows))
+            self.logits(warm_up_plan(rows))
         with torch.inference_mode():
             self._pool.clear_page(0)
 
@@ -138,31 +150,10 @@ class TorchReference:
         """Nothing was kept."""
 
 
-def usable_cores() -> int:
-    """Count the cores that affinity and the control group (v2, then v1) grant this process."""
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    quota = _read_words("/sys/fs/cgroup/cpu.max") or (
-        _read_words("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")
-        + _read_words("/sys/fs/cgroup/cpu/cpu.cfs_period_us")
-    )
-    if len(quota) == 2 and all(word.isdigit() for word in quota) and int(quota[1]):
-        cores = min(cores, max(1, int(quota[0]) // int(quota[1])))
-    return cores
-
-
-def cpu_multiplies_bf16() -> bool:
-    """Tell whether the CPU has bf16 products; without them bf16 is far slower than fp32."""
-    flags = _read_words("/proc/cpuinfo")
-    return not BF16_CPU_FLAGS.isdisjoint(flags)
-
-
-def _read_words(path: str) -> list[str]:
-    try:
-        return Path(path).read_text("utf-8").split()
-    except OSError:
-        return []
+def _num_weights(shape: Shape) -> int:
+    """Weights that a decode row meets."""
+    layer = sum(rows * columns for rows, columns in _matrix_sizes(shape))
+    return shape.layers * layer + shape.vocab * shape.hidden
 
 
 def _matrix_sizes(shape: Shape) -> list[tuple[int, int]]:
@@ -174,44 +165,3 @@ def _matrix_sizes(shape: Shape) -> list[tuple[int, int]]:
         (2 * shape.intermediate, shape.hidden),
         (shape.hidden, shape.intermediate),
     ]
-
-
-def _warm_up_plan(rows: int) -> StepPlan:
-    """One greedy sequence of `rows` tokens 0 on page 0."""
-    steps, none = np.arange(rows, dtype=np.int64), np.zeros(0, np.int64)
-    zeros, ones = np.zeros(1, np.float32), np.ones(1, np.float32)
-    return StepPlan(
-        ids=np.zeros(rows, np.int64),
-        positions=steps,
-        slots=steps,
-        qo_indptr=np.array([0, rows], np.int32),
-        kv_indptr=np.array([0, 1], np.int32),
-        kv_indices=np.zeros(1, np.int32),
-        sequence_keys=np.zeros(1, np.int64),
-        logit_rows=steps[-1:],
-        logit_sequences=np.zeros(1, np.int32),
-        temperature=zeros,
-        top_p=ones,
-        top_k=np.zeros(1, np.int32),
-        min_p=zeros,
-        repetition_penalty=ones,
-        presence_penalty=zeros,
-        frequency_penalty=zeros,
-        seeds=np.zeros(1, np.uint64),
-        positions_drawn=np.zeros(1, np.int64),
-        bias_indptr=np.zeros(2, np.int32),
-        bias_ids=none,
-        bias_values=zeros[:0],
-        seen_indptr=np.zeros(2, np.int32),
-        seen_ids=none,
-        seen_counts=none.astype(np.int32),
-        top_n_sigma=zeros,
-        mask_rows=np.full(1, -1, np.int32),
-        masks=np.zeros((0, 0), np.uint32),
-        logprob_top=np.full(1, -1, np.int32),
-        logprob_indptr=np.zeros(2, np.int32),
-        logprob_ids=none,
-        score_rows=none,
-        score_targets=none,
-        score_top=none.astype(np.int32),
-    )

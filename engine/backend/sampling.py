@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engine.backend.backend import ALL_BANNED, Int64, StepPlan, UInt64
+from engine.backend.backend import ALL_BANNED, NOT_FINITE, Int64, StepPlan, UInt64
 
 CANDIDATES = (64, 1024)
 GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
@@ -56,7 +56,7 @@ def _failures(best: Tensor) -> dict[int, str]:
     failed = {}
     for row in (~best.isfinite()).nonzero()[:, 0].tolist():
         banned = bool(best[row] == -torch.inf)
-        failed[row] = ALL_BANNED if banned else "the model returned no finite logits"
+        failed[row] = ALL_BANNED if banned else NOT_FINITE
     return failed
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -16,10 +18,11 @@ from engine.errors import StartupError
 from engine.model.shape import Shape
 from engine.text.gguf_meta import TensorInfo, read_tensor_infos
 
+Rows = TypeVar("Rows", Tensor, NDArray[np.uint8])
+
+FLOATS = (QuantType.F32, QuantType.F16, QuantType.BF16)
 QUANT_TYPES = (
-    QuantType.F32,
-    QuantType.F16,
-    QuantType.BF16,
+    *FLOATS,
     QuantType.Q4_0,
     QuantType.Q4_1,
     QuantType.Q8_0,
@@ -45,6 +48,19 @@ LAYER_NAMES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class RawTensor:
+    """A matrix as the file quantised it; `blocks` are mapped memory, nothing of it is read yet."""
+
+    kind: QuantType
+    blocks: NDArray[np.uint8]  # [rows, bytes of a row], in the file's row order
+    heads: int | None  # of a projection whose rows llama.cpp reorders within each head
+
+    def rows(self) -> NDArray[np.uint8]:
+        """The blocks in transformers' row order."""
+        return _unpermuted(self.blocks, self.heads) if self.heads else self.blocks
+
+
 class GgufFile:
     """The tensors of a file, memory-mapped; nothing is dequantised before `read`."""
 
@@ -55,7 +71,7 @@ class GgufFile:
         self.shapes = {name: info.shape for name, info in self._infos.items()}
         for info in self._infos.values():
             self._check(info)
-        self._bytes = np.memmap(path, np.uint8, mode="r")
+        self._bytes = np.asarray(np.memmap(path, np.uint8, mode="r"))  # slices are made faster
 
     def _check(self, info: TensorInfo) -> None:
         if info.ggml_type not in QUANT_TYPES:
@@ -72,8 +88,20 @@ class GgufFile:
         raw = self._bytes[info.offset : info.offset + info.nbytes]
         kind = QuantType(info.ggml_type)
         tensor = DEQUANTISERS.get(kind, _by_gguf)(raw, kind).reshape(info.shape)
-        projection = name.split(".")[-2]
-        return _unpermuted(tensor, self._heads[projection]) if projection in self._heads else tensor
+        heads = self._heads_of(name)
+        return _unpermuted(tensor, heads) if heads else tensor
+
+    def raw(self, name: str) -> RawTensor | None:
+        """Return the blocks of a quantised matrix; None for one of floats."""
+        info = self._infos[name]
+        kind = QuantType(info.ggml_type)
+        if kind in FLOATS:
+            return None
+        raw = self._bytes[info.offset : info.offset + info.nbytes]
+        return RawTensor(kind, raw.reshape(info.shape[0], -1), self._heads_of(name))
+
+    def _heads_of(self, name: str) -> int | None:
+        return self._heads.get(name.split(".")[-2])
 
 
 def _name(name: str) -> str:
@@ -86,13 +114,18 @@ def _name(name: str) -> str:
     return name
 
 
-def _unpermuted(rows: Tensor, heads: int) -> Tensor:
+def dequantise(kind: QuantType, rows: NDArray[np.uint8]) -> Tensor:
+    """Return the weights [rows, columns] of whole rows [rows, bytes of a row], in fp32."""
+    return DEQUANTISERS.get(kind, _by_gguf)(rows.reshape(-1), kind).reshape(len(rows), -1)
+
+
+def _unpermuted(rows: Rows, heads: int) -> Rows:
     """Undo `LlamaModel.permute` of llama.cpp's converter.
 
     llama.cpp rotates neighbouring rows, transformers rows half a head apart.
     """
     pairs = rows.reshape(heads, -1, 2, *rows.shape[1:])  # [heads, head_dim / 2, 2, ...]
-    return pairs.transpose(1, 2).reshape(rows.shape)
+    return pairs.swapaxes(1, 2).reshape(rows.shape)
 
 
 def _blocks(raw: NDArray[np.uint8], size: int) -> Tensor:

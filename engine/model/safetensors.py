@@ -56,6 +56,9 @@ class SafetensorsFolder:
         self.shapes[name] = tuple(view.get_shape())
         self._files[name] = opened
 
+    def raw(self, name: str) -> None:
+        """Return None: what a folder holds are floats."""
+
     def read(self, name: str) -> Tensor:
         """Return a tensor in the file's own type."""
         try:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
 from engine.errors import StartupError
 from engine.model.decoder import Decoder, Layer
-from engine.model.gguf import GgufFile
+from engine.model.gguf import GgufFile, RawTensor
 from engine.model.safetensors import SafetensorsFolder
 from engine.model.shape import Shape
 
+Vector = TypeVar("Vector")
 Matrix = TypeVar("Matrix")
+Table = TypeVar("Table")
+Vector_co = TypeVar("Vector_co", covariant=True)
+Matrix_co = TypeVar("Matrix_co", covariant=True)
 Pack = Callable[[Tensor, Tensor | None], Matrix]
 
+EMBEDDING = "model.embed_tokens.weight"
 ROPE_FACTORS = "rope_freqs.weight"  # llama.cpp keeps Llama 3.1's frequency divisors as a tensor
 HEAD = "lm_head.weight"
 MOST_LOADERS = 8
@@ -34,6 +39,49 @@ class Checkpoint(Protocol):
 
     def read(self, name: str) -> Tensor:
         """Return one tensor in a floating type; raises `StartupError` when it is unreadable."""
+
+    def raw(self, name: str) -> RawTensor | None:
+        """Return a matrix as the file quantised it; None where the file has floats."""
+
+
+class Weights(Protocol[Vector_co, Matrix_co, Table]):
+    """A checkpoint's tensors in the form of a backend; called from several threads."""
+
+    def vector(self, name: str) -> Vector_co:
+        """Return the weight of a norm."""
+
+    def matrix(self, names: Sequence[str]) -> Matrix_co:
+        """Join the rows of some weights, and of their biases, to one matrix."""
+
+    def table(self, name: str) -> Table:
+        """Return a weight whose rows are looked up."""
+
+    def tied(self, table: Table) -> Matrix_co:
+        """Return the matrix whose rows are those of `table`."""
+
+
+class TorchWeights(Generic[Matrix]):
+    """`Weights` as torch tensors of one type, whose matrices `pack(weight, bias)` makes."""
+
+    def __init__(self, checkpoint: Checkpoint, dtype: torch.dtype, pack: Pack[Matrix]) -> None:
+        self._checkpoint = checkpoint
+        self._dtype = dtype
+        self._pack = pack
+
+    def vector(self, name: str) -> Tensor:
+        return self._checkpoint.read(name).to(self._dtype).contiguous()
+
+    table = vector
+
+    def matrix(self, names: Sequence[str]) -> Matrix:
+        weight = torch.cat([self.vector(name) for name in names])  # [out, in]
+        biases = bias_names(self._checkpoint, names)
+        return self._pack(
+            weight, torch.cat([self.vector(name) for name in biases]) if biases else None
+        )
+
+    def tied(self, table: Tensor) -> Matrix:
+        return self._pack(table, None)
 
 
 def open_checkpoint(path: Path, shape: Shape) -> Checkpoint:
@@ -55,43 +103,48 @@ def open_checkpoint(path: Path, shape: Shape) -> Checkpoint:
 
 
 def load_decoder(
-    checkpoint: Checkpoint, shape: Shape, dtype: torch.dtype, pack: Pack[Matrix]
-) -> Decoder[Tensor, Matrix]:
-    """Read every weight as `dtype` and hand the matrices to `pack(weight, bias)`.
+    weights: Weights[Vector, Matrix, Table], shape: Shape
+) -> Decoder[Vector, Matrix, Table]:
+    """Read every weight. Only the tensors in work are held twice."""
 
-    Only the tensors in work are held twice.
-    """
-
-    def read(name: str) -> Tensor:
-        return checkpoint.read(name).to(dtype).contiguous()
-
-    def matrix(*names: str) -> Matrix:
-        weight = torch.cat([read(f"{name}.weight") for name in names])  # [out, in]
-        biases = [f"{name}.bias" for name in names]
-        has_bias = biases[0] in checkpoint.shapes
-        return pack(weight, torch.cat([read(name) for name in biases]) if has_bias else None)
-
-    def layer(index: int) -> Layer[Tensor, Matrix]:
+    def layer(index: int) -> Layer[Vector, Matrix]:
         prefix = f"model.layers.{index}"
-        attention, mlp = f"{prefix}.self_attn", f"{prefix}.mlp"
+        qkv, attention_output, gate_up, down = map(weights.matrix, layer_matrices(index))
         return Layer(
-            attention_norm=read(f"{prefix}.input_layernorm.weight"),
-            qkv=matrix(*(f"{attention}.{part}_proj" for part in "qkv")),
-            attention_output=matrix(f"{attention}.o_proj"),
-            mlp_norm=read(f"{prefix}.post_attention_layernorm.weight"),
-            gate_up=matrix(f"{mlp}.gate_proj", f"{mlp}.up_proj"),
-            down=matrix(f"{mlp}.down_proj"),
+            attention_norm=weights.vector(f"{prefix}.input_layernorm.weight"),
+            qkv=qkv,
+            attention_output=attention_output,
+            mlp_norm=weights.vector(f"{prefix}.post_attention_layernorm.weight"),
+            gate_up=gate_up,
+            down=down,
         )
 
     with _layers_in_parallel() as pool:
         layers = pool.map(layer, range(shape.layers))
-        embedding = read("model.embed_tokens.weight")
+        embedding = weights.table(EMBEDDING)
         return Decoder(
             embedding=embedding,
             layers=tuple(layers),
-            norm=read("model.norm.weight"),
-            head=pack(embedding if shape.tied_embeddings else read(HEAD), None),
+            norm=weights.vector("model.norm.weight"),
+            head=weights.tied(embedding) if shape.tied_embeddings else weights.matrix([HEAD]),
         )
+
+
+def layer_matrices(index: int) -> list[list[str]]:
+    """Name the weights that each of a layer's four matrices joins, in the order of their use."""
+    attention, mlp = f"model.layers.{index}.self_attn", f"model.layers.{index}.mlp"
+    return [
+        [f"{attention}.{part}_proj.weight" for part in "qkv"],
+        [f"{attention}.o_proj.weight"],
+        [f"{mlp}.gate_proj.weight", f"{mlp}.up_proj.weight"],
+        [f"{mlp}.down_proj.weight"],
+    ]
+
+
+def bias_names(checkpoint: Checkpoint, names: Sequence[str]) -> list[str]:
+    """Name the biases of some weights that are joined; none of them has one, or each."""
+    biases = [f"{name.removesuffix('.weight')}.bias" for name in names]
+    return biases if biases[0] in checkpoint.shapes else []
 
 
 @contextmanager
@@ -122,7 +175,7 @@ def expected_shapes(shape: Shape) -> dict[str, tuple[int, ...]]:
     hidden, inner = shape.hidden, shape.intermediate
     queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
     sizes: dict[str, tuple[int, ...]] = {
-        "model.embed_tokens.weight": (shape.vocab, hidden),
+        EMBEDDING: (shape.vocab, hidden),
         "model.norm.weight": (hidden,),
     }
     if not shape.tied_embeddings:
