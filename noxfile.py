@@ -53,12 +53,14 @@ def light(session: nox.Session) -> Environment:
 
 def serving(session: nox.Session) -> Environment:
     """What the server needs."""
-    return Environment(session, "torch", "torch", "postgres")
+    compilers = ("cc", "gcc", "clang", os.environ.get("CC", ""))
+    compiler = () if any(map(shutil.which, compilers)) else ("native",)
+    return Environment(session, "torch", "torch", "postgres", *compiler)
 
 
 def full(session: nox.Session) -> Environment:
     """The same environment with what tests need."""
-    return Environment(session, "torch", "torch", "generate", "test", "oracle")
+    return Environment(session, "torch", "torch", "generate", "test", "oracle", "bench", "native")
 
 
 @nox.session
@@ -159,5 +161,5 @@ def bars(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure the server; see conformance/bench."""
+    """Measure the server, alone or against others; docs/performance.md says how."""
     full(session).python("-m", "conformance.bench", *session.posargs)

@@ -57,11 +57,15 @@ class Server:
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        if not (self._ready.wait(self._start_seconds) and self.url):
-            self._process.kill()
-            self._process.wait()
-            self._state.cleanup()
-            raise AssertionError(f"the server did not start:\n{self.log}")
+        started = False
+        try:
+            started = self._ready.wait(self._start_seconds) and bool(self.url)
+        finally:  # also where the wait is broken off
+            if not started:
+                self._process.kill()
+                self._process.wait()
+                self._state.cleanup()
+        assert started, f"the server did not start:\n{self.log}"
         self.http = httpx2.Client(base_url=self.url, timeout=60, trust_env=False)
         return self
 
