@@ -21,15 +21,17 @@ ANSWER = "Hello there, friend. The sun is up."
 
 
 MODEL = ("--deterministic",)
-"""What every server with the real model runs: a row's bits hang on nothing else."""
+"""What a server with the real model runs: a row's bits hang on nothing else."""
 CLAMPED = 1.25
 """The highest temperature of the profile tight, which also has few pages."""
 REAL = {
-    "embedded": ("--max-context", "4096", "--kv-tokens", "32768"),
-    "tight": ("--max-context", "512", "--kv-tokens", "512",
+    "embedded": (*MODEL, "--max-context", "4096", "--kv-tokens", "32768"),
+    "exact": ("--dtype", "fp32", "--max-context", "4096", "--kv-tokens", "32768"),
+    "tight": (*MODEL, "--max-context", "512", "--kv-tokens", "512",
               "--sampling-ranges", f"temperature=0:{CLAMPED}"),
 }  # fmt: skip
-"""The profiles with the real model, and their options."""
+"""The profiles with the real model, and their options. `exact` has all bits of its weights, and of
+what it multiplies with them, for comparisons with transformers."""
 
 
 def has_torch() -> bool:
@@ -45,7 +47,7 @@ def write_script(path: Path, replies: Iterable[dict[str, Any]]) -> Path:
 def options(profile: str, folder: Path, replies: Iterable[dict[str, Any]]) -> list[str]:
     """The options of a named server. `folder` is scratch space of its own."""
     if profile in REAL:
-        return [*MODEL, *REAL[profile]]
+        return [*REAL[profile]]
     script = ["--scripted", str(write_script(folder / "script.json", replies))]
     names = [part for alias in ALIASES for part in ("--alias", alias)]
     context = ["--max-context", str(CONTEXT)]

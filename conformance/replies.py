@@ -230,13 +230,20 @@ def _take_piece(reply: Reply, piece: dict[str, Any], chunk: dict[str, Any], rout
 
 
 def comparable(reply: Reply) -> dict[str, Any]:
-    """An outcome without the part of usage that a warmer cache changes."""
+    """An outcome without the parts of usage that hang on what else the server does or did: what a
+    warmer cache has, and how many drafts found room in a step.
+    """
     outcome = reply.outcome()
     if reply.usage is not None:
         cache = (
             "prompt_tokens_details", "input_tokens", "input_tokens_details",
             "cache_read_input_tokens",
         )  # fmt: skip
-        outcome["usage"] = {k: v for k, v in reply.usage.items() if k not in cache}
+        usage = {k: v for k, v in reply.usage.items() if k not in cache}
+        if details := usage.get("completion_tokens_details"):
+            drafts = ("accepted_prediction_tokens", "rejected_prediction_tokens")
+            own = {k: v for k, v in details.items() if k not in drafts}
+            usage["completion_tokens_details"] = own
+        outcome["usage"] = usage
         outcome["prompt"] = reply.prompt_tokens
     return outcome

@@ -14,11 +14,20 @@ import pytest
 from conformance.bars.harness import items
 from conformance.bars.oracle import Oracle, oracle
 from conformance.bench.measure import table
+from conformance.profiles import Pool, has_torch
 from conformance.replies import PATHS, send
 from conformance.server import ROOT, Server
 
 TOLERANCE = 1e-3
 TASK = "heliograph_choice"
+
+
+@pytest.fixture
+def exact(pool: Pool) -> Server:
+    """The server that computes in fp32, as transformers does here."""
+    if not has_torch():
+        pytest.skip("torch is not installed")
+    return pool.get("exact")
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +51,7 @@ def likelihood(reference: Oracle, token_ids: list[int], context: int) -> tuple[f
 
 @pytest.mark.bars
 def test_harness(
-    embedded: Server, reference: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    exact: Server, reference: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All 800 loglikelihoods and greedy flags, and the accuracy."""
     for name in ("HF_HOME", "HF_DATASETS_CACHE"):
@@ -56,7 +65,7 @@ def test_harness(
         model="local-completions",
         model_args={
             "model": "heliograph",
-            "base_url": embedded.url + PATHS["completions"],
+            "base_url": exact.url + PATHS["completions"],
             "tokenizer": str(tokenizer),
             "tokenizer_backend": "huggingface",
             "batch_size": 8,
@@ -107,7 +116,7 @@ def test_items_are_those_of_the_code() -> None:
 
 
 @pytest.mark.parametrize("output", [1, 0])
-def test_requests(embedded: Server, reference: Oracle, output: int) -> None:
+def test_requests(exact: Server, reference: Oracle, output: int) -> None:
     """The harness's request: lists of token ids, echoed with logprobs, one token or none.
 
     The harness leaves out the last entry, unseen, as that of the generated token; so that token has
@@ -127,7 +136,7 @@ def test_requests(embedded: Server, reference: Oracle, output: int) -> None:
         "seed": 1234,
         "echo": True,
     }
-    reply = send(embedded.http, "completions", body)
+    reply = send(exact.http, "completions", body)
     assert reply.status == 200, reply.error
     for (ids, context), choice in zip(pairs, reply.choices.values(), strict=True):
         assert choice.logprobs and len(choice.logprobs) == len(ids) + output
@@ -144,11 +153,11 @@ def test_requests(embedded: Server, reference: Oracle, output: int) -> None:
         assert (found[context - 1 :] == tops) == greedy
 
 
-def test_text_requests(embedded: Server, reference: Oracle) -> None:
+def test_text_requests(exact: Server, reference: Oracle) -> None:
     """Texts in place of ids: the same token ids, the same values; `prompt_logprobs` agrees."""
     texts = [f"{item['query']} {item['gold']} 2024 café" for item in items.items()[:4]]
     body = {"prompt": texts, "echo": True, "logprobs": 5, "max_tokens": 0, "return_token_ids": True}
-    reply = send(embedded.http, "completions", body)
+    reply = send(exact.http, "completions", body)
     for text, choice in zip(texts, reply.choices.values(), strict=True):
         ids = reference.encode(text)
         assert choice.prompt_token_ids == ids, text
@@ -166,7 +175,7 @@ def test_text_requests(embedded: Server, reference: Oracle) -> None:
             assert position[str(scored.best[place - 1])] == likeliest
 
 
-def test_generated(embedded: Server, reference: Oracle) -> None:
+def test_generated(exact: Server, reference: Oracle) -> None:
     """Generated tokens on Chat: each logprob is transformers' value after the rendered prompt."""
     ask = {
         "messages": [{"role": "user", "content": "Name a color."}],
@@ -177,7 +186,7 @@ def test_generated(embedded: Server, reference: Oracle) -> None:
         "top_logprobs": 1,
         "return_token_ids": True,
     }
-    (choice,) = send(embedded.http, "chat", ask).choices.values()
+    (choice,) = send(exact.http, "chat", ask).choices.values()
     assert choice.prompt_token_ids and choice.token_ids and choice.logprobs
     start = len(choice.prompt_token_ids)
     scored = reference.score([*choice.prompt_token_ids, *choice.token_ids])

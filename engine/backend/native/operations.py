@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Sequence
 from ctypes import POINTER, c_float, c_int32, c_void_p
 from enum import IntEnum
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,22 @@ def act_stride(form: int, columns: int) -> int:
     """Bytes of a row of activations that meets weights of a form, as native.h has them."""
     size = 4 * columns if form == FORM_BF16 else columns + 12 * (columns // GROUP)
     return -(-size // 64) * 64
+
+
+class Operands(TypedDict, total=False):
+    """What an operation works on, by the names of `Op.of`."""
+
+    columns: int
+    form: int
+    flag: int
+    factor: float
+    matrix: Matrix | None
+    weight: Floats | None
+    attention: Attention | None
+    pages: Pages | None
+    input: Floats | None
+    output: Floats | None
+    act: NDArray[np.uint8] | None
 
 
 class Op(Structure):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import weakref
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.backend.native.library import Pool
-from engine.backend.native.operations import Op, OpCode, Program, act_stride
+from engine.backend.native.operations import Op, OpCode, Operands, Program, act_stride
 from engine.backend.native.pack import ALIGNMENT, Floats, PackedMatrix
 from engine.backend.native.structures import Attention, Limits, Matrix, Pages, Step
 from engine.backend.ops import Ops
@@ -181,9 +182,8 @@ class Recorder:
                 raise TypeError(f"no product reads a {type(x).__name__}")
         return act
 
-    def _note(self, code: OpCode, **fields: object) -> None:
-        made = Op.of(code, self._buffers.rows, selected=self._selects, **fields)  # type: ignore[arg-type]
-        self.ops.append(made)
+    def _note(self, code: OpCode, **operands: Unpack[Operands]) -> None:
+        self.ops.append(Op.of(code, self._buffers.rows, selected=self._selects, **operands))
 
 
 @dataclass(frozen=True, slots=True)

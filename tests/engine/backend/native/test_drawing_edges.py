@@ -6,11 +6,11 @@ import ctypes
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
 from engine.backend.backend import Int64
 from engine.backend.native.drawing import Drawing, DrawPlan, ScorePlan
@@ -80,9 +80,9 @@ def test_the_point_is_that_of_seed_and_position(drawing: Drawing, position: int)
 
 @pytest.mark.parametrize("kept", [1, 5, 63, 64, 65, 300, 1024, 1025, 9000])
 @pytest.mark.parametrize("limit", [{}, {"min_p": 0.5}, {"top_p": 0.9999999}])
-def test_equals_are_cut_by_id(drawing: Drawing, kept: int, limit: dict[str, float]) -> None:
+def test_equals_are_cut_by_id(drawing: Drawing, kept: int, limit: dict[str, Any]) -> None:
     points = np.arange(0, kept, max(1, kept // 9)) / kept
-    draws = [Draw(0.5, top_k=kept, seed=seed_of(point + 0.5 / kept), **limit) for point in points]  # type: ignore[arg-type]
+    draws = [Draw(0.5, top_k=kept, seed=seed_of(point + 0.5 / kept), **limit) for point in points]
     logits = np.zeros((len(draws), 10_007), np.float32)
     wanted = (points * kept + 0.5).astype(int).tolist()
     assert chosen(drawing, logits, sampling_plan(draws)) == wanted
@@ -93,9 +93,9 @@ def test_equals_are_cut_by_id(drawing: Drawing, kept: int, limit: dict[str, floa
 )
 @pytest.mark.parametrize("limit", [{}, {"min_p": 0.5}, {"top_k": 4}])
 def test_the_nucleus_ends_with_the_token_that_reaches_top_p(
-    drawing: Drawing, top_p: float, kept: int, limit: dict[str, float]
+    drawing: Drawing, top_p: float, kept: int, limit: dict[str, Any]
 ) -> None:
-    draw = Draw(1.0, top_p=top_p, **limit)  # type: ignore[arg-type]
+    draw = Draw(1.0, top_p=top_p, **limit)
     plan = sampling_plan([replace(draw, seed=seed_of(point)) for point in (0.0, LAST)])
     assert chosen(drawing, np.zeros((2, 4), np.float32), plan) == [0, kept - 1]
 
@@ -135,21 +135,20 @@ def _ids(*ids: int) -> Int64:
         {"seeds": np.zeros(4, np.uint64)[::2]},
     ],
 )
-def test_what_does_not_fit_is_refused(
-    drawing: Drawing, changes: dict[str, NDArray[np.generic]]
-) -> None:
+def test_what_does_not_fit_is_refused(drawing: Drawing, changes: dict[str, Any]) -> None:
     plan = sampling_plan([Draw(bias={1: 2.0, 2: 1.0}, seen={1: 1}, mask={1}), Draw()])
     logits = np.zeros((2, 9), np.float32)
     chosen(drawing, logits, plan)
     with pytest.raises(ValueError, match=r"token|list|mask|column"):
-        drawing.draw(logits, replace(plan, **changes))  # type: ignore[arg-type]
+        drawing.draw(logits, replace(plan, **changes))
 
 
 def test_logits_of_another_kind_are_refused(drawing: Drawing) -> None:
     plan = sampling_plan([Draw()] * 4)
-    for logits in (np.zeros((4, 4)), np.zeros((4, 8), np.float32)[:, ::2]):
+    wrong: list[Any] = [np.zeros((4, 4)), np.zeros((4, 8), np.float32)[:, ::2]]
+    for logits in wrong:
         with pytest.raises(ValueError, match="logits"):
-            drawing.draw(logits, plan)  # type: ignore[arg-type]
+            drawing.draw(logits, plan)
     drawing.pool.close()
     with pytest.raises(ValueError, match="closed"):
         drawing.draw(np.zeros((4, 8), np.float32), plan)

@@ -6,6 +6,7 @@ import ctypes
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -131,12 +132,12 @@ def test_attention_has_limits(
         Attention.of(heads, kv_heads, head_dim, floats(*shape), floats(*shape), scale=1.0)
 
 
-def operation(code: OpCode) -> dict[str, object]:
+def operation(code: OpCode) -> dict[str, Any]:
     """Arguments that are just enough."""
     act = np.zeros(ROWS * act_stride(FORM_INT8, COLUMNS), np.uint8)
     both, queries, row = floats(ROWS, 8 * 32), floats(ROWS, 4 * 32), floats(ROWS, COLUMNS)
-    heads = {"attention": attention(), "pages": pages(), "input": both}
-    into = {"columns": COLUMNS, "form": FORM_INT8, "act": act}
+    heads: dict[str, Any] = {"attention": attention(), "pages": pages(), "input": both}
+    into: dict[str, Any] = {"columns": COLUMNS, "form": FORM_INT8, "act": act}
     return {
         OpCode.EMBED: {"matrix": matrix(), "output": row},
         OpCode.NORM: {**into, "weight": floats(COLUMNS), "input": row},
@@ -153,21 +154,21 @@ def operation(code: OpCode) -> dict[str, object]:
 @pytest.mark.parametrize("code", OpCode)
 def test_an_operation_takes_what_is_enough_and_no_less(code: OpCode) -> None:
     enough = operation(code)
-    Op.of(code, ROWS, **enough)  # type: ignore[arg-type]
+    Op.of(code, ROWS, **enough)
     with pytest.raises(ValueError):
-        Op.of(code, ROWS + 1, **enough)  # type: ignore[arg-type]
+        Op.of(code, ROWS + 1, **enough)
     for name in enough.keys() - {"columns", "form"}:
         with pytest.raises(ValueError, match=f"{code.name} lacks its"):
-            Op.of(code, ROWS, **enough | {name: None})  # type: ignore[arg-type]
+            Op.of(code, ROWS, **enough | {name: None})
     if "weight" not in enough:
         with pytest.raises(ValueError, match="takes no weight"):
-            Op.of(code, ROWS, **enough | {"weight": floats(COLUMNS)})  # type: ignore[arg-type]
+            Op.of(code, ROWS, **enough | {"weight": floats(COLUMNS)})
 
 
 def test_attention_meets_pages_of_its_heads() -> None:
     other = Pages.of(np.zeros((2, 4, 16, 16, 2), np.uint16), np.zeros((2, 4, 8, 32, 2), np.uint16))
     with pytest.raises(ValueError, match="pages have heads"):
-        Op.of(OpCode.ROPE, ROWS, **operation(OpCode.ROPE) | {"pages": other})  # type: ignore[arg-type]
+        Op.of(OpCode.ROPE, ROWS, **operation(OpCode.ROPE) | {"pages": other})
 
 
 @pytest.mark.parametrize(
@@ -183,14 +184,14 @@ def test_attention_meets_pages_of_its_heads() -> None:
 def test_a_program_has_room_for_its_limits(
     code: OpCode, limits: tuple[int, int, int, int], said: str
 ) -> None:
-    op = Op.of(code, ROWS, **operation(code))  # type: ignore[arg-type]
+    op = Op.of(code, ROWS, **operation(code))
     Program([op], Limits(ROWS, 32, 2, 16, 0))
     with pytest.raises(ValueError, match=said):
         Program([op], Limits(*limits, 0))
 
 
-def step(**changes: object) -> Step:
-    columns: dict[str, object] = {
+def step(**changes: Any) -> Step:
+    columns: dict[str, Any] = {
         "ids": np.array([1, 2], np.int64),
         "positions": np.array([0, 1], np.int64),
         "slots": np.array([16, 17], np.int64),
@@ -199,7 +200,7 @@ def step(**changes: object) -> Step:
         "kv_indices": np.array([1], np.int32),
         "selected": np.array([1], np.int64),
     }
-    return Step.of(**columns | changes)  # type: ignore[arg-type]
+    return Step.of(**columns | changes)
 
 
 def test_columns_of_a_step_have_the_length_of_its_rows() -> None:
@@ -244,7 +245,7 @@ def test_a_table_that_is_out_of_bounds_is_named_and_nothing_computed(
 
 def test_more_selected_rows_than_there_is_room_for(library: Library) -> None:
     given = operation(OpCode.SELECT) | {"output": floats(1, COLUMNS)}
-    small = Op.of(OpCode.SELECT, 1, **given)  # type: ignore[arg-type]
+    small = Op.of(OpCode.SELECT, 1, **given)
     program = Program([small], Limits(ROWS, 32, 2, 16, 0))
     with Pool(library, 1) as pool:
         pool.run(program, step())
