@@ -50,6 +50,7 @@ PATTERNS = (
     "^é+$",
     "^\\d{4}-\\d{2}$",
 )
+TOOLS = ("get_weather", "f", "a-b_c.d", "Look", "x9")
 NAMES = ("a", "name", "é", "two words", "x_1", 'q"uote', "$ref", "日本", "type")
 ANNOTATIONS: tuple[Schema, ...] = (
     {},
@@ -161,6 +162,51 @@ def documents(draw: st.DrawFn) -> Schema:
         place = draw(st.sampled_from((root, *root["properties"].values())))
         place[keyword] = REFUSED[keyword]
     return root
+
+
+@st.composite
+def tools(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """One to three strict tools with bounded arguments."""
+    names = draw(st.lists(st.sampled_from(TOOLS), min_size=1, max_size=3, unique=True))
+    inner = st.recursive(
+        leaves,
+        lambda parts: st.one_of(arrays(parts), objects(parts)),
+        max_leaves=4,
+    )
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": name,
+                "description": draw(st.sampled_from(("", "Does it.", 'Says "é" 😀'))),
+                "parameters": closed(draw(objects(inner)), draw(st.integers(0, 7)) == 7),
+                "strict": True,
+            },
+        }
+        for name in names
+    ]
+
+
+def closed(schema: Any, stays_open: bool = False) -> Any:
+    """A schema whose objects end, since the model never ends one that may go on."""
+    if isinstance(schema, list):
+        return [closed(part, stays_open) for part in schema]
+    if not isinstance(schema, dict) or stays_open:
+        return schema
+    ended = {key: closed(value, stays_open) for key, value in schema.items()}
+    if ended.get("type") == "object":
+        ended["additionalProperties"] = False
+    return ended
+
+
+def asks_for_refused(schema: Any) -> bool:
+    """Whether one of `REFUSED` is anywhere in a schema, with its value."""
+    if isinstance(schema, list):
+        return any(asks_for_refused(part) for part in schema)
+    if not isinstance(schema, dict):
+        return False
+    here = any(schema.get(keyword) == value for keyword, value in REFUSED.items())
+    return here or any(asks_for_refused(part) for part in schema.values())
 
 
 def keywords(schema: Any) -> set[str]:

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx2
-import hypothesis
 import jsonschema_rs
 import pytest
-from hypothesis import strategies as st
 
 from conformance.bars import schemas
+from conformance.bars.examples import examples
 from conformance.bench.measure import table
 from conformance.choice import Call
 from conformance.replies import Reply, comparable, send
@@ -27,7 +26,6 @@ from conformance.server import Server
 
 TOGETHER = 16
 PATIENCE = 600  # seconds for a buffered reply: sixteen share the machine with whatever else runs
-NAMES = ("get_weather", "f", "a-b_c.d", "Look", "x9")
 Tool = dict[str, Any]
 
 
@@ -64,45 +62,10 @@ def test_subset_beside_a_format(embedded: Server) -> None:
 # What is asked
 
 
-@st.composite
-def tools(draw: st.DrawFn) -> list[Tool]:
-    """One to three strict tools with bounded arguments."""
-    names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True))
-    inner = st.recursive(
-        schemas.leaves,
-        lambda parts: st.one_of(schemas.arrays(parts), schemas.objects(parts)),
-        max_leaves=4,
-    )
-    return [
-        {
-            "type": "function",
-            "function": {
-                "name": name,
-                "description": draw(st.sampled_from(("", "Does it.", 'Says "é" 😀'))),
-                "parameters": _closed(draw(schemas.objects(inner)), draw(st.integers(0, 7)) == 7),
-                "strict": True,
-            },
-        }
-        for name in names
-    ]
-
-
-def _closed(schema: Any, stays_open: bool) -> Any:
-    """A schema whose objects end, since the model never ends one that may go on."""
-    if isinstance(schema, list):
-        return [_closed(part, stays_open) for part in schema]
-    if not isinstance(schema, dict) or stays_open:
-        return schema
-    closed = {key: _closed(value, stays_open) for key, value in schema.items()}
-    if closed.get("type") == "object":
-        closed["additionalProperties"] = False
-    return closed
-
-
 def _forced(count: int, tokens: int) -> list[Asked]:
     """Each tool choice that forces a call in turn."""
     asked = []
-    for number, declared in enumerate(_examples(tools(), count)):
+    for number, declared in enumerate(examples("tools", count)):
         named = {"type": "function", "function": {"name": declared[0]["function"]["name"]}}
         body = {
             "tools": declared,
@@ -115,10 +78,9 @@ def _forced(count: int, tokens: int) -> list[Asked]:
 
 def _beside(count: int, tokens: int) -> list[Asked]:
     """A format beside tools, which the model is free to call."""
-    both = st.tuples(schemas.objects(schemas.leaves), tools())
     asked = []
-    for number, (schema, declared) in enumerate(_examples(both, count)):
-        form = {"name": "s", "strict": True, "schema": _closed(schema, False)}
+    for number, (schema, declared) in enumerate(examples("format and tools", count)):
+        form = {"name": "s", "strict": True, "schema": schemas.closed(schema)}
         body = {
             "tools": declared,
             "parallel_tool_calls": False,
@@ -135,27 +97,6 @@ def _sampling(number: int, tokens: int) -> dict[str, Any]:
         "seed": number,
         "temperature": (0, 1, 1.5)[number % 3],
     }
-
-
-def _examples(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:
-    """So many different ones, always the same."""
-    made: list[Any] = []
-
-    @hypothesis.seed(20261129)
-    @hypothesis.settings(
-        max_examples=count,
-        phases=[hypothesis.Phase.generate],
-        database=None,
-        deadline=None,
-        suppress_health_check=list(hypothesis.HealthCheck),
-    )
-    @hypothesis.given(strategy)
-    def collect(example: Any) -> None:
-        made.append(example)
-
-    collect()
-    assert len(made) >= count, f"only {len(made)} different examples"
-    return made[:count]
 
 
 # What comes back
