@@ -149,48 +149,57 @@ INLINE __m256i bytes_at(const uint8_t *p) {
     return _mm256_loadu_si256((const __m256i *)(const void *)p);
 }
 
-/* 32 columns of at most 15 * 127 * 2 a pair: sums of 16 bits hold them. */
-INLINE __m256i dot_of_nibbles(const __m256i part[8], const int8_t *q) {
-    __m256i even = _mm256_maddubs_epi16(part[0], four(q));
-    __m256i odd = _mm256_maddubs_epi16(part[1], four(q + 4));
-    for (int j = 2; j < 8; j += 2) {
-        even = _mm256_add_epi16(even, _mm256_maddubs_epi16(part[j], four(q + 4 * j)));
-        odd = _mm256_add_epi16(odd, _mm256_maddubs_epi16(part[j + 1], four(q + 4 * j + 4)));
+/* Scaled sums of a group, added up for both halves of a block: lane by lane the same steps as in
+ * the other instruction sets. */
+INLINE void int4_scaled(const __m256i pairs[2], const uint8_t *halves, const QuantisedRow *x, int g,
+                        vf acc[2]) {
+    const __m256i ones = _mm256_set1_epi16(1);
+    for (int v = 0; v < 2; v++) {
+        vf scale = vf_half((const uint16_t *)(const void *)(halves + 16 * v));
+        vf minimum = vf_half((const uint16_t *)(const void *)(halves + 32 + 16 * v));
+        vf dot = vf_of_vi(_mm256_madd_epi16(pairs[v], ones));
+        acc[v] = vf_fma(dot, vf_mul(scale, vf_set(x->scales[g])), acc[v]);
+        acc[v] = vf_fma(minimum, vf_set(x->sums[g]), acc[v]);
     }
-    return _mm256_add_epi16(even, odd);
 }
 
-INLINE void int4_half(const Product *p, int first, int rows, int lane) {
+/* In this place: a compiler that gathers sums first has no registers for all the products. */
+INLINE void add_dot(__m256i *sum, __m256i weights, __m256i q) {
+    *sum = _mm256_add_epi16(*sum, _mm256_maddubs_epi16(weights, q));
+    __asm__("" : "+x"(*sum));
+}
+
+/* A pair of columns is at most 15 * 127 * 2: 16 bits hold the sums of a group's eight. */
+INLINE void int4_product(const Product *p, int first, int rows) {
     QuantisedRow x[TILE];
-    vf acc[TILE];
+    vf acc[TILE][2];
     for (int m = 0; m < rows; m++) {
         x[m] = quantised_row(p->act + (size_t)(first + m) * p->act_stride, p->columns);
-        acc[m] = vf_zero();
+        acc[m][0] = acc[m][1] = vf_zero();
     }
-    const __m256i low = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
+    const __m256i low = _mm256_set1_epi8(15);
     const uint8_t *w = p->block;
     for (int g = 0; g < p->columns / GROUP; g++, w += INT4_BYTES) {
-        __m256i part[8];
+        __m256i sums[TILE][2];
+        for (int m = 0; m < rows; m++) sums[m][0] = sums[m][1] = _mm256_setzero_si256();
         for (int j = 0; j < 4; j++) {
-            __m256i both = bytes_at(w + 64 * j + 4 * lane);
-            part[2 * j] = _mm256_and_si256(both, low);
-            part[2 * j + 1] = _mm256_and_si256(_mm256_srli_epi16(both, 4), low);
+            __m256i both = bytes_at(w + 64 * j), more = bytes_at(w + 64 * j + 32);
+            __m256i part[4] = {_mm256_and_si256(both, low), _mm256_and_si256(more, low),
+                               _mm256_and_si256(_mm256_srli_epi16(both, 4), low),
+                               _mm256_and_si256(_mm256_srli_epi16(more, 4), low)};
+            for (int m = 0; m < rows; m++) {
+                __m256i q = four(x[m].q + g * GROUP + 8 * j);
+                add_dot(&sums[m][0], part[0], q);
+                add_dot(&sums[m][1], part[1], q);
+                q = four(x[m].q + g * GROUP + 8 * j + 4);
+                add_dot(&sums[m][0], part[2], q);
+                add_dot(&sums[m][1], part[3], q);
+            }
         }
-        vf scale = vf_half((const uint16_t *)(const void *)(w + 256 + 2 * lane));
-        vf minimum = vf_half((const uint16_t *)(const void *)(w + 288 + 2 * lane));
-        for (int m = 0; m < rows; m++) {
-            __m256i pairs = dot_of_nibbles(part, x[m].q + g * GROUP);
-            vf dot = vf_of_vi(_mm256_madd_epi16(pairs, ones));
-            acc[m] = vf_fma(dot, vf_mul(scale, vf_set(x[m].scales[g])), acc[m]);
-            acc[m] = vf_fma(minimum, vf_set(x[m].sums[g]), acc[m]);
-        }
+        for (int m = 0; m < rows; m++) int4_scaled(sums[m], w + 256, &x[m], g, acc[m]);
     }
-    for (int m = 0; m < rows; m++) finish(p, first + m, lane, acc[m]);
-}
-
-INLINE void int4_product(const Product *p, int first, int rows) {
-    int4_half(p, first, rows, 0);
-    int4_half(p, first, rows, LANES);
+    for (int m = 0; m < rows; m++)
+        for (int v = 0; v < 2; v++) finish(p, first + m, LANES * v, acc[m][v]);
 }
 
 /* A byte is 16 * its high half + its low half: a whole byte's products would not fit 16 bits. */
@@ -213,8 +222,8 @@ INLINE void int8_half(const Product *p, int first, int rows, int lane) {
             __m256i upper = _mm256_and_si256(_mm256_srli_epi16(both, 4), low);
             for (int m = 0; m < rows; m++) {
                 __m256i q = four(x[m].q + g * GROUP + 4 * j);
-                lows[m] = _mm256_add_epi16(lows[m], _mm256_maddubs_epi16(lower, q));
-                highs[m] = _mm256_add_epi16(highs[m], _mm256_maddubs_epi16(upper, q));
+                add_dot(&lows[m], lower, q);
+                add_dot(&highs[m], upper, q);
             }
         }
         vf scale = vf_half((const uint16_t *)(const void *)(w + 512 + 2 * lane));
