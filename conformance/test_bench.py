@@ -63,7 +63,9 @@ def test_figures_leave_faulty_rounds_out() -> None:
     """But for the first token and the memory, which such a round shows too."""
     figures = figures_of(
         [
-            Sample(rate=10, ttft=1, gaps=(1, 3), cpu_seconds=3, wall_seconds=2, tokens=10),
+            Sample(
+                rate=10, ttft=1, gaps=(1, 3), cpu_seconds=3, wall_seconds=2, tokens=10, overhead=0.1
+            ),
             Sample(
                 rate=30, ttft=2, gaps=(5,), cpu_seconds=1, wall_seconds=2, tokens=10, accepted=5
             ),
@@ -74,6 +76,7 @@ def test_figures_leave_faulty_rounds_out() -> None:
     )
     assert (figures.rounds, figures.rate, figures.ttft, figures.gap_p50) == (2, 20, 2, 3)
     assert (figures.cores, figures.accepted, figures.peak_bytes) == (1.0, 0.25, 7)
+    assert figures.overhead == 0.1
     assert figures.faults == ("made 3 of 4 tokens",)
 
 

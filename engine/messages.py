@@ -71,9 +71,11 @@ class TokenRequest:
 class EngineStats:
     """Gauges and running totals of the engine process, sent with every step.
 
-    Of drafts: `draft_steps` tokens were drafted by a model, `verify_steps` steps checked any,
-    `verification_drafts` were checked and `accepted_drafts` came true. `verification_rounds` are
-    the decoding sequences of all steps, `draft_rounds` those that had drafts.
+    `step_ns` are spent from scheduling a step to its message, `kernel_ns` of them in operations of
+    the device, where the backend can tell. Of drafts: `draft_steps` tokens were drafted by a model,
+    `verify_steps` steps checked any, `verification_drafts` were checked and `accepted_drafts` came
+    true. `verification_rounds` are the decoding sequences of all steps, `draft_rounds` those that
+    had drafts.
     """
 
     active: int = 0
@@ -82,6 +84,8 @@ class EngineStats:
     cached_pages: int = 0
     total_pages: int = 0
     steps: int = 0
+    step_ns: int = 0
+    kernel_ns: int = 0
     prefill_tokens: int = 0
     generated_tokens: int = 0
     reused_tokens: int = 0

@@ -74,6 +74,16 @@ class MetricsSnapshot(BaseModel):
         int | MISSING,
         Field(description='Weight bytes that one step reads for one request.', ge=0),
     ] = MISSING
+    step_ns: Annotated[
+        int | MISSING, Field(description='Time of the steps in nanoseconds.', ge=0)
+    ] = MISSING
+    kernel_ns: Annotated[
+        int | MISSING,
+        Field(
+            description='Time of the steps in operations of the device in nanoseconds; zero where the backend cannot tell.',
+            ge=0,
+        ),
+    ] = MISSING
     forced_tokens: Annotated[
         int | MISSING,
         Field(description='Tokens that an output constraint left no choice for.', ge=0),

@@ -113,8 +113,13 @@ TABLE: dict[str, Row] = {
     "engine.core.masks": Row((*STEP, "engine.grammar"), _LIGHT_NEVER | _TEXT_LIBRARIES),
     "engine.core.runner": Row(DEVICE, _DEVICE_NEVER),
     "engine.core.remote": Row((*DEVICE, "engine.grammar.mask"), _LIGHT_NEVER),
-    "engine.model": Row((*DEVICE, "engine.text.gguf_meta"), _DEVICE_NEVER),  # a file format
+    "engine.model": Row(
+        (*DEVICE, "engine.text.gguf_meta"),  # a file format
+        _DEVICE_NEVER | {"torch"},
+    ),
     "engine.backend": Row(DEVICE, _DEVICE_NEVER),
+    **{f"engine.backend.{name}": Row(DEVICE, _DEVICE_NEVER | {"torch"})
+       for name in ("cpu", "native", "plans")},
     "engine.backend.backend": Row(VOCABULARY, _LIGHT_NEVER),
     "engine.backend.scores": Row((*VOCABULARY, "engine.backend.backend"), _LIGHT_NEVER),
     "engine.backend.scripted": Row(
@@ -155,7 +160,8 @@ TABLE: dict[str, Row] = {
     "adapters.script": Row(
         ("engine.backend.scripted", "engine.text", "engine.errors"), EVERY_DEVICE_LIBRARY
     ),
-    "adapters.serve": Row(("engine", "adapters", "generated.routes"), EVERY_DEVICE_LIBRARY),
+    **{f"adapters.{name}": Row(("engine", "adapters", "generated.routes"), EVERY_DEVICE_LIBRARY)
+       for name in ("serve", "assemble", "server")},
     "adapters.__main__": Row(("adapters.serve",), EVERY_DEVICE_LIBRARY),
     "conformance": Row(("conformance",)),
 }  # fmt: skip
@@ -246,6 +252,9 @@ def test_a_module_imports_what_its_row_allows(module: str) -> None:
         ("engine.core.runner", "import fastapi"),
         ("engine.backend.scripted", "import torch"),
         ("engine.backend.reference", "import triton"),
+        ("engine.backend.native.load", "import torch"),
+        ("engine.backend.cpu", "import torch"),
+        ("engine.model.weights", "import torch"),
         ("engine.model.decoder", "from engine.text import tokenizer"),
         ("engine.service", "from engine.core.loop import EngineLoop"),
         ("engine.service", "from engine import core"),
@@ -320,7 +329,10 @@ def test_every_key_of_the_table_that_names_a_file_or_folder_is_looked_up() -> No
     assert row_of("engine.textual") is TABLE["engine"]
 
 
-@pytest.mark.parametrize("module", ["adapters.app", "engine.service", "engine.core.remote"])
+@pytest.mark.parametrize(
+    "module",
+    ["adapters.app", "engine.service", "engine.core.remote", "engine.backend.cpu"],
+)
 def test_importing_it_loads_no_torch(module: str) -> None:
     stems = ", ".join(f"adapters.{stem}" for stem in STEMS if is_module(f"adapters.{stem}"))
     heavy = sorted(EVERY_DEVICE_LIBRARY - {"safetensors"})

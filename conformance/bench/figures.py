@@ -20,8 +20,9 @@ class Sample:
 
     `rate` is in tokens a second: output tokens of all streams together, or prompt tokens where the
     row is about the first token and the cache had none of them. `ttft` and `gaps` are in seconds.
-    `copied` is the share of the text that equals the source, in rows that copy. With a `fault` the
-    rest may not be compared.
+    `copied` is the share of the text that equals the source, in rows that copy, `overhead` the
+    share of the steps' time that is not in operations of the device. With a `fault` the rest may
+    not be compared.
     """
 
     rate: float | None = None
@@ -33,6 +34,7 @@ class Sample:
     tokens: int = 0
     accepted: int = 0
     copied: float | None = None
+    overhead: float | None = None
     fault: str = ""
 
 
@@ -53,6 +55,7 @@ class Figures:
     peak_bytes: int | None
     accepted: float
     copied: float | None
+    overhead: float | None
     faults: tuple[str, ...]
 
 
@@ -121,6 +124,7 @@ def figures_of(samples: Sequence[Sample]) -> Figures:
         peak_bytes=max((s.peak_bytes for s in samples if s.peak_bytes is not None), default=None),
         accepted=sum(sample.accepted for sample in good) / tokens if tokens else 0.0,
         copied=min(copied) if copied else None,
+        overhead=_median([sample.overhead for sample in good]),
         faults=tuple(sorted({sample.fault for sample in samples if sample.fault})),
     )
 

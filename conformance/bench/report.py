@@ -144,6 +144,10 @@ def _drafted(entry: Entry) -> str:
     return f"{entry.figures.accepted:.0%}" if entry.figures.accepted else ""
 
 
+def _overhead(entry: Entry) -> str:
+    return "" if entry.figures.overhead is None else f"{entry.figures.overhead:.1%}"
+
+
 def _ratio(entry: Entry) -> str:
     return f"{entry.ratio.median:.2f} ({entry.ratio.least:.2f})" if entry.ratio else ""
 
@@ -156,6 +160,7 @@ _COLUMNS: list[tuple[str, Callable[[Entry], str]]] = [
     ("CPU cores", lambda entry: _number(entry.figures.cores, 2)),
     ("peak MiB", _memory),
     ("drafted", _drafted),
+    ("overhead", _overhead),
 ]
 
 

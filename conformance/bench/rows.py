@@ -150,22 +150,26 @@ def measured(row: Row, target: Target, sizes: Sizes, seed: int) -> Sample:
     requests = row.requests(sizes, seed)
     if row.warm:
         _together(target, requests)
-    before = _accepted_drafts(target)
+    before = _counters(target)
     with Watch(target.tree) as watch:
         streams = _together(target, requests)
     sample = sample_of(streams, row.by, watch, [request.source for request in requests])
-    if before is not None and (after := _accepted_drafts(target)) is not None:
-        sample = replace(sample, accepted=after - before)
+    after = _counters(target)
+    moved = {name: after[name] - count for name, count in before.items()}
+    if moved:  # the usage of completions, unlike that of chats, does not tell
+        sample = replace(sample, accepted=moved["accepted_drafts"])
+    if moved.get("kernel_ns"):
+        sample = replace(sample, overhead=1 - moved["kernel_ns"] / moved["step_ns"])
     # Tokens that a cache had are not computed, whether the server counts them or not.
     return replace(sample, rate=None) if row.warm else sample
 
 
-def _accepted_drafts(target: Target) -> int | None:
-    """Since the start. The usage of completions, unlike that of chats, does not tell."""
+def _counters(target: Target) -> dict[str, int]:
+    """Totals since the start, of a server of ours."""
     if not target.ours:
-        return None
-    found: int | None = metrics_of(target.client).get("accepted_drafts")
-    return found
+        return {}
+    found = metrics_of(target.client)
+    return {name: found[name] for name in ("accepted_drafts", "step_ns", "kernel_ns")}
 
 
 def metrics_of(client: httpx2.Client) -> dict[str, Any]:

@@ -106,11 +106,18 @@ class ModelShape:
 
 
 class Backend(Protocol):
-    """A loaded model on a device. All calls come from the engine's step thread."""
+    """A loaded model on a device. All calls come from the engine's step thread.
+
+    `kernel_ns` is the time in operations of the device since the start, in nanoseconds; 0 where a
+    backend cannot tell it from the time around them.
+    """
 
     name: str
     dtype: str
     shape: ModelShape
+
+    @property
+    def kernel_ns(self) -> int: ...
 
     def allocate(self, num_pages: int) -> None:
         """Reserve KV memory for `num_pages` pages of 16 tokens, zeroed; page 0 is padding."""

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import logging
 import math
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from engine.backend import prefill
 from engine.backend.backend import PAGE_TOKENS, Int64, ModelShape, Progress, StepPlan, StepResult
 from engine.backend.cores import free_memory, multiplies_bf16
 from engine.backend.native.drawing import Drawing
 from engine.backend.native.library import Library, Pool
 from engine.backend.native.load import NativeModel, load_native
-from engine.backend.native.pack import BLOCK_ROWS, FORM_NAMES, GROUP, Floats
-from engine.backend.native.record import Buffers, NativeDecoder, Recorder, Recording
+from engine.backend.native.pack import BLOCK_ROWS, FORM_NAMES, GROUP
+from engine.backend.native.record import Buffers, NativeDecoder, Recorder, Recording, matrices
 from engine.backend.native.structures import (
     MAX_HEAD_DIM,
     MAX_HEADS_PER_GROUP,
@@ -29,11 +28,14 @@ from engine.backend.native.structures import (
     Step,
 )
 from engine.backend.plans import warm_up_plan
-from engine.backend.prefill import Copies, Prefill
 from engine.config import Quantization
 from engine.errors import StartupError
 from engine.events import TokenScore
+from engine.model.numbers import Floats
 from engine.model.shape import Shape
+
+if TYPE_CHECKING:
+    from engine.backend.prefill import Copies, Prefill
 
 log = logging.getLogger("heliograph.engine")
 
@@ -92,17 +94,22 @@ class CpuNative:
         Raises `StartupError` for anything about the files that does not hold together, and where a
         quantization was asked for that only this backend has.
         """
-        obstacle = _obstacle(Shape.load(path))
+        shape = Shape.load(path)
+        obstacle = _obstacle(shape)
         if obstacle is not None:
             log.warning("%s; torch computes, slower", obstacle)
         library = Library.load(progress) if obstacle is None else None
         if library is not None:
-            torch.set_num_threads(threads)  # which load, too
-            model = load_native(path, quantization, progress)
-            return cls(model, library, threads, None if exact else _copies(model, progress))
+            model = load_native(path, shape, quantization, threads, progress)
+            copies = None if exact else _copies(model, threads, progress)
+            return cls(model, library, threads, copies)
         if quantization in ("int8", "int4"):
             raise StartupError(f"--quantization {quantization} needs the native operations")
         return None
+
+    @property
+    def kernel_ns(self) -> int:
+        return self._threads.busy_ns
 
     def allocate(self, num_pages: int) -> None:
         """Reserve KV memory for `num_pages` pages of 16 tokens, zeroed; page 0 is padding."""
@@ -166,7 +173,7 @@ class CpuNative:
     def _made_for(self, plan: StepPlan) -> Recording | Prefill:
         """What computes a step of so many rows, recorded on first use."""
         rows = len(plan.ids)
-        mixed = self._copies is not None and rows >= prefill.LEAST_ROWS
+        mixed = self._copies is not None and rows >= self._copies.least_rows
         size = (max(LEAST_ROWS, 1 << (rows - 1).bit_length()), mixed)
         if size not in self._recordings:
             self._recordings[size] = self._record(*size)
@@ -179,8 +186,7 @@ class CpuNative:
         if not mixed:
             return Recording.of(Recorder(*given), decoder, limits, MOST_SELECTED)
         assert self._copies is not None
-        recorder = prefill.MixedRecorder(*given, self._copies, self._act_width)
-        return Prefill(recorder, decoder, limits, MOST_SELECTED)
+        return self._copies.record(given, self._act_width, decoder, limits, MOST_SELECTED)
 
     def open_sequence(self, key: int, text: str) -> None:
         """Nothing to keep: a plan says all about its sequences."""
@@ -206,18 +212,24 @@ def _obstacle(shape: Shape) -> str | None:
 
 
 def _weight_bytes(decoder: NativeDecoder) -> int:
-    read = (*prefill.matrices(decoder), decoder.head)
+    read = (*matrices(decoder), decoder.head)
     return sum(matrix.blocks.nbytes for matrix in read)
 
 
-def _copies(model: NativeModel, progress: Progress) -> Copies | None:
+def _copies(model: NativeModel, threads: int, progress: Progress) -> Copies | None:
     """bf16 weights for prefill where that is faster and half of the free memory holds them."""
     if not multiplies_bf16():
         return None
-    if 2 * prefill.copies_bytes(model.decoder) > free_memory():
+    if find_spec("torch") is None:
+        progress("without torch prompts are computed with the packed weights, slower")
+        return None
+    needed = sum(2 * matrix.rows * matrix.columns for matrix in matrices(model.decoder))
+    if 2 * needed > free_memory():
         progress("no memory for bf16 weights: prompts are computed with the packed ones, slower")
         return None
-    return Copies(model.decoder)
+    from engine.backend.prefill import Copies  # torch takes two seconds to load
+
+    return Copies(model.decoder, threads)
 
 
 def _attention(model: NativeModel) -> Attention:

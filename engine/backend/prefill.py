@@ -6,7 +6,7 @@ and a matrix unit does more of it. oneDNN, which torch brings, has the kernels f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,41 +17,43 @@ from torch import Tensor
 from engine.backend.linear import Linear, packing_is_exact
 from engine.backend.native.library import Pool
 from engine.backend.native.operations import Program, act_stride
-from engine.backend.native.pack import FORM_BF16, Floats, PackedMatrix
+from engine.backend.native.pack import FORM_BF16, PackedMatrix
 from engine.backend.native.quantise import to_bfloat16
-from engine.backend.native.record import Buffers, NativeDecoder, Recorder, Rows, Value
+from engine.backend.native.record import Buffers, NativeDecoder, Recorder, Rows, Value, matrices
 from engine.backend.native.structures import Attention, Limits, Pages, Step
 from engine.backend.ops import Ops
-
-LEAST_ROWS = 64
-"""Fewer rows are computed sooner by the native operations."""
+from engine.backend.torch_weights import as_tensor
+from engine.model.numbers import Floats
 
 
 class Copies:
     """The weights of layers once more, in bf16 as oneDNN packs them."""
 
-    def __init__(self, decoder: NativeDecoder) -> None:
+    least_rows = 64  # fewer are computed sooner by the native operations
+
+    def __init__(self, decoder: NativeDecoder, threads: int) -> None:
+        torch.set_num_threads(threads)
         self._linears: dict[int, Linear] = {}
         sizes = [(matrix.rows, matrix.columns) for matrix in matrices(decoder)]
         with torch.inference_mode():
             packed = packing_is_exact(sizes, torch.bfloat16)
             for matrix in matrices(decoder):
-                weight = to_bfloat16(matrix)
+                weight = as_tensor(to_bfloat16(matrix))
                 self._linears[id(matrix)] = Linear.pack(weight, _bias(matrix), packed)
+
+    def record(
+        self,
+        given: tuple[Buffers, Attention, list[Pages], float],
+        width: int,
+        decoder: NativeDecoder,
+        limits: Limits,
+        selected: int,
+    ) -> Prefill:
+        """Record a decoder with what a `Recorder` is given; an activation has `width` bytes."""
+        return Prefill(MixedRecorder(*given, self, width), decoder, limits, selected)
 
     def of(self, matrix: PackedMatrix) -> Linear:
         return self._linears[id(matrix)]
-
-
-def copies_bytes(decoder: NativeDecoder) -> int:
-    """Memory that the copies take."""
-    return sum(2 * matrix.rows * matrix.columns for matrix in matrices(decoder))
-
-
-def matrices(decoder: NativeDecoder) -> Iterator[PackedMatrix]:
-    """Those of the layers."""
-    for layer in decoder.layers:
-        yield from (layer.qkv, layer.attention_output, layer.gate_up, layer.down)
 
 
 def _bias(matrix: PackedMatrix) -> Tensor | None:
@@ -138,4 +140,6 @@ class Prefill:
         with torch.inference_mode():
             for program, product in self._steps:
                 pool.run(program, step)
+                begun = time.perf_counter_ns()
                 product.run(step.rows)
+                pool.busy_ns += time.perf_counter_ns() - begun

@@ -24,15 +24,11 @@ from engine.backend.plans import warm_up_plan
 from engine.backend.sampling import sample
 from engine.backend.scores import log_softmax, sampled_scores, score
 from engine.backend.torch_ops import KvPool, Rotations, TorchStep
+from engine.backend.torch_weights import TorchWeights, as_tensor, single_threaded
 from engine.events import TokenScore
 from engine.model.decoder import Decoder
 from engine.model.shape import Shape
-from engine.model.weights import (
-    TorchWeights,
-    load_decoder,
-    open_checkpoint,
-    rotary_frequencies,
-)
+from engine.model.weights import load_decoder, open_checkpoint, rotary_frequencies
 
 Dtype = Literal["auto", "fp32", "bf16"]
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -45,6 +41,7 @@ class TorchReference:
     """
 
     name = "reference"
+    kernel_ns = 0
 
     def __init__(
         self,
@@ -91,8 +88,9 @@ class TorchReference:
                 DTYPES[chosen],
                 lambda weight, bias: Linear.pack(weight, bias, packed),
             )
-            decoder = load_decoder(weights, shape)
-            frequencies = rotary_frequencies(checkpoint, shape)
+            with single_threaded() as loaders:
+                decoder = load_decoder(weights, shape, loaders)
+            frequencies = as_tensor(rotary_frequencies(checkpoint, shape))
             rotations = Rotations.build(frequencies, shape.max_context)
         progress(f"loaded in {time.perf_counter() - start:.1f} s")
         return cls(shape, decoder, rotations, chosen)

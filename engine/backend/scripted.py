@@ -60,6 +60,7 @@ class Scripted:
     """Draws each sampled row's token from the reply of its sequence."""
 
     name = "scripted"
+    kernel_ns = 0
     dtype = "none"
 
     def __init__(self, script: Script) -> None:

@@ -35,6 +35,10 @@ class Drafter(Protocol):
     steps: int
     """Tokens that a model has drafted since the start."""
 
+    @property
+    def kernel_ns(self) -> int:
+        """That of the model's backend; 0 without one."""
+
     def propose(self, wishes: Ordered[Wish], room: int) -> list[list[int]]:
         """Drafts for each wish, perhaps none; no more than `room` altogether."""
 
@@ -55,6 +59,7 @@ class NgramDrafter:
     """Copies what followed the last tokens of a sequence where they occurred before in it."""
 
     steps = 0
+    kernel_ns = 0
 
     def __init__(self) -> None:
         self._texts: dict[int, _Text] = {}

@@ -33,6 +33,10 @@ class ModelDrafter:
         self._max_rows = max_rows
         self._shadows: dict[int, _Shadow] = {}
 
+    @property
+    def kernel_ns(self) -> int:
+        return self._backend.kernel_ns
+
     def propose(self, wishes: Ordered[Wish], room: int) -> list[list[int]]:
         grants = shared([wish.most for wish in wishes], room)
         shadows = [self._follow(wish.sequence) for wish in wishes]

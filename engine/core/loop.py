@@ -63,6 +63,7 @@ class EngineLoop:
         self._sequences: dict[int, Sequence] = {}
         self._deadlines: dict[int, float] = {}
         self._steps = 0
+        self._step_ns = 0
         self._prefill_tokens = 0
         self._generated_tokens = 0
         self._forced_tokens = 0
@@ -100,12 +101,14 @@ class EngineLoop:
 
     def step(self) -> None:
         """Run one step and send its message."""
+        begun = time.perf_counter_ns()
         message = _empty_message()
         slices, exhausted = self.scheduler.schedule()
         for sequence in exhausted:
             self._finish(sequence, FinishCause.CONTEXT_FULL, None, message)
         if slices:
             self._run(slices, message)
+        self._step_ns += time.perf_counter_ns() - begun
         self._send(message)
 
     def stats(self) -> EngineStats:
@@ -118,6 +121,8 @@ class EngineLoop:
             cached_pages=self.pool.num_cached,
             total_pages=self.pool.num_usable,
             steps=self._steps,
+            step_ns=self._step_ns,
+            kernel_ns=self.backend.kernel_ns + self.speculation.kernel_ns,
             prefill_tokens=self._prefill_tokens,
             generated_tokens=self._generated_tokens,
             reused_tokens=self.scheduler.reused_tokens,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from engine.backend.backend import PAGE_TOKENS, Backend
@@ -52,7 +53,7 @@ def load_backend(settings: EngineSettings, progress: Callable[[str], None]) -> B
         return Scripted(settings.script)
     threads = settings.threads or usable_cores()
     if settings.dtype != "fp32":
-        from engine.backend.cpu import CpuNative  # torch loads here only
+        from engine.backend.cpu import CpuNative
 
         native = CpuNative.load(
             settings.path,
@@ -63,7 +64,9 @@ def load_backend(settings: EngineSettings, progress: Callable[[str], None]) -> B
         )
         if native is not None:
             return native
-    from engine.backend.reference import TorchReference
+    if find_spec("torch") is None:
+        raise StartupError("only torch can compute this here: install heliograph[torch]")
+    from engine.backend.reference import TorchReference  # torch loads here only
 
     dtype = "fp32" if settings.deterministic else settings.dtype
     return TorchReference.load(settings.path, dtype, progress, threads)

@@ -87,6 +87,11 @@ class Speculation:
         """Tokens that a model has drafted."""
         return sum(drafter.steps for drafter in self._drafters.values())
 
+    @property
+    def kernel_ns(self) -> int:
+        """That of the drafters."""
+        return sum(drafter.kernel_ns for drafter in self._drafters.values())
+
     def add_drafts(
         self, slices: list[Slice], scheduler: Scheduler, constraints: Constraints
     ) -> list[Slice]:

@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import Protocol
 
+import ml_dtypes  # noqa: F401  (safetensors asks NumPy for bfloat16 by its name)
 from safetensors import SafetensorError, safe_open
-from torch import Tensor
 
 from engine.errors import StartupError
+from engine.model.numbers import Numbers
 
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
@@ -28,7 +29,7 @@ class TensorFile(Protocol):
 
     def keys(self) -> list[str]: ...
     def get_slice(self, name: str) -> TensorSlice: ...
-    def get_tensor(self, name: str) -> Tensor: ...
+    def get_tensor(self, name: str) -> Numbers: ...
 
 
 class SafetensorsFolder:
@@ -39,7 +40,7 @@ class SafetensorsFolder:
         self._files: dict[str, TensorFile] = {}
         for file in _files(path):
             try:
-                opened: TensorFile = safe_open(file, framework="pt")
+                opened: TensorFile = safe_open(file, framework="np")
                 names = opened.keys()
                 for name in names:
                     self._add(file, name, opened)
@@ -59,7 +60,7 @@ class SafetensorsFolder:
     def raw(self, name: str) -> None:
         """Return None: what a folder holds are floats."""
 
-    def read(self, name: str) -> Tensor:
+    def read(self, name: str) -> Numbers:
         """Return a tensor in the file's own type."""
         try:
             return self._files[name].get_tensor(name)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import StartupError
-from engine.text.gguf_meta import read_metadata, read_tensor_infos
+from engine.text.gguf_meta import read_header
 
 HUGGING_FACE_ARCHITECTURES = ("LlamaForCausalLM",)
 GGUF_ARCHITECTURES = ("llama",)
@@ -167,7 +167,7 @@ def _from_gguf(path: Path) -> Shape:
 
     What GGUF keeps no key for is told by its tensors: tied embeddings and biases.
     """
-    metadata = read_metadata(path)
+    metadata, infos = read_header(path)
     architecture = metadata.get("general.architecture", "(none)")
     if architecture not in GGUF_ARCHITECTURES:
         raise _unknown_architecture(str(architecture), GGUF_ARCHITECTURES)
@@ -178,7 +178,7 @@ def _from_gguf(path: Path) -> Shape:
             raise StartupError(f"{path}: the metadata key {architecture}.{key} is missing")
         return _number(value)
 
-    tensors = {info.name: info for info in read_tensor_infos(path)}
+    tensors = {info.name: info for info in infos}
     if "token_embd.weight" not in tensors:
         raise StartupError(f"{path}: the tensor token_embd.weight is missing")
     heads = int(number("attention.head_count"))

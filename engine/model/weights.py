@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from engine.errors import StartupError
 from engine.model.decoder import Decoder, Layer
 from engine.model.gguf import GgufFile, RawTensor
+from engine.model.numbers import Floats, Numbers
 from engine.model.safetensors import SafetensorsFolder
 from engine.model.shape import Shape
 
@@ -22,7 +21,6 @@ Matrix = TypeVar("Matrix")
 Table = TypeVar("Table")
 Vector_co = TypeVar("Vector_co", covariant=True)
 Matrix_co = TypeVar("Matrix_co", covariant=True)
-Pack = Callable[[Tensor, Tensor | None], Matrix]
 
 EMBEDDING = "model.embed_tokens.weight"
 ROPE_FACTORS = "rope_freqs.weight"  # llama.cpp keeps Llama 3.1's frequency divisors as a tensor
@@ -37,7 +35,7 @@ class Checkpoint(Protocol):
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         """Every tensor of the files."""
 
-    def read(self, name: str) -> Tensor:
+    def read(self, name: str) -> Numbers:
         """Return one tensor in a floating type; raises `StartupError` when it is unreadable."""
 
     def raw(self, name: str) -> RawTensor | None:
@@ -60,30 +58,6 @@ class Weights(Protocol[Vector_co, Matrix_co, Table]):
         """Return the matrix whose rows are those of `table`."""
 
 
-class TorchWeights(Generic[Matrix]):
-    """`Weights` as torch tensors of one type, whose matrices `pack(weight, bias)` makes."""
-
-    def __init__(self, checkpoint: Checkpoint, dtype: torch.dtype, pack: Pack[Matrix]) -> None:
-        self._checkpoint = checkpoint
-        self._dtype = dtype
-        self._pack = pack
-
-    def vector(self, name: str) -> Tensor:
-        return self._checkpoint.read(name).to(self._dtype).contiguous()
-
-    table = vector
-
-    def matrix(self, names: Sequence[str]) -> Matrix:
-        weight = torch.cat([self.vector(name) for name in names])  # [out, in]
-        biases = bias_names(self._checkpoint, names)
-        return self._pack(
-            weight, torch.cat([self.vector(name) for name in biases]) if biases else None
-        )
-
-    def tied(self, table: Tensor) -> Matrix:
-        return self._pack(table, None)
-
-
 def open_checkpoint(path: Path, shape: Shape) -> Checkpoint:
     """Open a model folder or `.gguf` file and check that it holds exactly the model's tensors."""
     checkpoint: Checkpoint = SafetensorsFolder(path) if path.is_dir() else GgufFile(path, shape)
@@ -103,9 +77,9 @@ def open_checkpoint(path: Path, shape: Shape) -> Checkpoint:
 
 
 def load_decoder(
-    weights: Weights[Vector, Matrix, Table], shape: Shape
+    weights: Weights[Vector, Matrix, Table], shape: Shape, threads: int = 1
 ) -> Decoder[Vector, Matrix, Table]:
-    """Read every weight. Only the tensors in work are held twice."""
+    """Read every weight, on so many threads. Only the tensors in work are held twice."""
 
     def layer(index: int) -> Layer[Vector, Matrix]:
         prefix = f"model.layers.{index}"
@@ -119,7 +93,7 @@ def load_decoder(
             down=down,
         )
 
-    with _layers_in_parallel() as pool:
+    with ThreadPoolExecutor(min(threads, MOST_LOADERS)) as pool:
         layers = pool.map(layer, range(shape.layers))
         embedding = weights.table(EMBEDDING)
         return Decoder(
@@ -147,27 +121,15 @@ def bias_names(checkpoint: Checkpoint, names: Sequence[str]) -> list[str]:
     return biases if biases[0] in checkpoint.shapes else []
 
 
-@contextmanager
-def _layers_in_parallel() -> Iterator[ThreadPoolExecutor]:
-    """A pool whose threads each run torch on one core: half the time of one call on all cores."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with ThreadPoolExecutor(min(threads, MOST_LOADERS)) as pool:
-            yield pool
-    finally:
-        torch.set_num_threads(threads)
-
-
-def rotary_frequencies(checkpoint: Checkpoint, shape: Shape) -> Tensor:
+def rotary_frequencies(checkpoint: Checkpoint, shape: Shape) -> Floats:
     """Return the radians per position of each rotary pair, fp32 [head_dim / 2]."""
-    frequencies = torch.tensor(shape.inverse_frequencies(), dtype=torch.float64)
+    frequencies = np.array(shape.inverse_frequencies(), np.float64)
     if ROPE_FACTORS in checkpoint.shapes:
-        factors = checkpoint.read(ROPE_FACTORS).double()
-        if factors.shape != frequencies.shape or not bool((factors > 0).all()):
+        factors = checkpoint.read(ROPE_FACTORS).astype(np.float64)
+        if factors.shape != frequencies.shape or not (factors > 0).all():
             raise StartupError(f"the tensor {ROPE_FACTORS} is broken")
-        frequencies = frequencies / factors
-    return frequencies.float()
+        frequencies /= factors
+    return frequencies.astype(np.float32)
 
 
 def expected_shapes(shape: Shape) -> dict[str, tuple[int, ...]]:

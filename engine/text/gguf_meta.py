@@ -77,10 +77,11 @@ def read_metadata(path: Path) -> dict[str, object]:
         return header.metadata()
 
 
-def read_tensor_infos(path: Path) -> list[TensorInfo]:
-    """Every tensor of the file, in file order; each lies wholly inside the file."""
+def read_header(path: Path) -> tuple[dict[str, object], list[TensorInfo]]:
+    """The metadata, and every tensor of the file in file order; each lies wholly inside it."""
     with _open(path) as header:
-        return header.tensors(header.metadata())
+        metadata = header.metadata()
+        return metadata, header.tensors(metadata)
 
 
 class _Header:

@@ -72,6 +72,17 @@ async def test_metrics_count_the_thoughts_that_were_closed() -> None:
         assert found[f"flare_{name}_total"] == shown.json[name] == count
 
 
+async def test_metrics_tell_the_time_of_steps_and_of_kernels_in_them() -> None:
+    client = PlayedClient()
+    client.stats = EngineStats(steps=2, step_ns=7_000_000, kernel_ns=6_500_000)
+    app = app_of(service_over(client, facts()))
+    found = samples((await call(app, "GET", "/metrics")).content.decode())
+    shown = (await call(app, "GET", "/metrics?format=json")).json
+    MetricsSnapshot.model_validate(shown, strict=True)
+    for name, short in (("step_ns", "step_nanoseconds"), ("kernel_ns", "kernel_nanoseconds")):
+        assert found[f"flare_{short}_total"] == shown[name] == getattr(client.stats, name)
+
+
 async def test_metrics_count_drafts_and_say_whether_a_model_makes_them() -> None:
     client = PlayedClient()
     client.stats = EngineStats(

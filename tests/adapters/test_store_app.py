@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from adapters import serve
+from adapters import assemble
 from adapters.app import build_app
 from adapters.auth import Keys
 from adapters.store import StoreFailed
@@ -28,7 +28,7 @@ def names(folder: Path) -> list[str]:
 
 
 async def test_off_keeps_nothing(tmp_path: Path) -> None:
-    assert serve._open_store(Config(store="off", state_dir=tmp_path)) is None
+    assert assemble._open_store(Config(store="off", state_dir=tmp_path)) is None
     assert names(tmp_path) == []
 
 
@@ -36,7 +36,7 @@ async def test_the_options_are_the_bounds(tmp_path: Path) -> None:
     config = Config(
         state_dir=tmp_path, store_max_responses=2, store_max_bytes=10_000, store_max_days=3
     )
-    store = serve._open_store(config)
+    store = assemble._open_store(config)
     assert store is not None
     now = int(time.time())
     ages = {"old": 3 * DAY + 60, "a": 3 * DAY - 60, "b": 60, "c": 0}
@@ -52,7 +52,7 @@ async def test_the_options_are_the_bounds(tmp_path: Path) -> None:
 
 
 async def test_a_url_is_that_of_a_database(postgres_place: Place, tmp_path: Path) -> None:
-    store = serve._open_store(Config(store=postgres_place.where, state_dir=tmp_path))
+    store = assemble._open_store(Config(store=postgres_place.where, state_dir=tmp_path))
     assert store is not None
     made = stored("a", created_at=int(time.time()))
     await store.save(made)

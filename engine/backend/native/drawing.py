@@ -8,6 +8,7 @@ have the same bits whatever rows and threads there are.
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import addressof, byref, c_char, c_int32, c_int64, c_void_p
 from dataclasses import dataclass
@@ -175,7 +176,9 @@ class Drawing:
         """Run a plan, or raise what it is not run for."""
         if self.pool.address is None:
             raise ValueError("the pool is closed")
+        begun = time.perf_counter_ns()
         fault = function(c_void_p(self.pool.address), self.library.index, byref(packed))
+        self.pool.busy_ns += time.perf_counter_ns() - begun
         if fault >= len(_FAULTS):
             raise MemoryError("no memory for a row of logits")
         if fault:

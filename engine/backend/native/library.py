@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import time
 from collections.abc import Callable
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_void_p
 from pathlib import Path
@@ -114,6 +115,7 @@ class Pool:
         """Start `threads` - 1 threads; more than MAX_THREADS are as many. Raises StartupError."""
         self._library = library
         self.threads = min(threads, MAX_THREADS)
+        self.busy_ns = 0  # time in calls of the library
         self.address: int | None = library.functions.heliograph_open(self.threads)
         if self.address is None:
             raise StartupError(f"cannot start {self.threads} threads: lower --threads")
@@ -125,9 +127,11 @@ class Pool:
         if self.address is None:
             raise ValueError("the pool is closed")
         limits = program.limits_for(step)
+        begun = time.perf_counter_ns()
         code = self._library.functions.heliograph_run(
             self.address, self._library.index, program.array, len(program.ops), step, limits
         )
+        self.busy_ns += time.perf_counter_ns() - begun
         if code == NO_MEMORY:
             raise MemoryError("no memory for the scratch of attention")
         if code != 0:

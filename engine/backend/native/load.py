@@ -18,9 +18,7 @@ from math import prod
 from pathlib import Path
 
 import numpy as np
-import torch
 from gguf.constants import GGMLQuantizationType as QuantType
-from torch import Tensor
 
 from engine.backend.backend import Progress
 from engine.backend.native.pack import (
@@ -29,8 +27,6 @@ from engine.backend.native.pack import (
     FORM_INT4,
     FORM_INT8,
     FORM_NAMES,
-    Blocks,
-    Floats,
     Groups,
     PackedMatrix,
     WeightArena,
@@ -42,6 +38,7 @@ from engine.config import Quantization
 from engine.errors import StartupError
 from engine.model.decoder import Decoder
 from engine.model.gguf import dequantise
+from engine.model.numbers import Floats, Numbers
 from engine.model.shape import Shape
 from engine.model.weights import (
     EMBEDDING,
@@ -68,19 +65,20 @@ class NativeModel:
     form: int
 
 
-def load_native(path: Path, quantization: Quantization, progress: Progress) -> NativeModel:
-    """Read a model folder or `.gguf` file, on as many threads as torch has.
+def load_native(
+    path: Path, shape: Shape, quantization: Quantization, threads: int, progress: Progress
+) -> NativeModel:
+    """Read a model folder or `.gguf` file of a known shape, on so many threads.
 
     Raises `StartupError` for anything about the files that does not hold together, and for weights
     that are not finite or too large for their form.
     """
     start = time.perf_counter()
-    shape = Shape.load(path)
     checkpoint = open_checkpoint(path, shape)
     weights = PackedWeights(checkpoint, shape, quantization)
     progress(f"loading {shape.layers} layers as {FORM_NAMES[weights.form]}")
-    decoder = load_decoder(weights, shape)
-    frequencies: Floats = rotary_frequencies(checkpoint, shape).numpy()
+    decoder = load_decoder(weights, shape, threads)
+    frequencies = rotary_frequencies(checkpoint, shape)
     progress(f"loaded in {time.perf_counter() - start:.1f} s")
     return NativeModel(shape, decoder, frequencies, weights.form)
 
@@ -155,7 +153,8 @@ class PackedWeights:
 
     def _numbers(self, names: Sequence[str], length: int = 0) -> Floats:
         """Join vectors in fp32, with zeros up to a length."""
-        joined: Floats = torch.cat([self._checkpoint.read(name).float() for name in names]).numpy()
+        parts = [self._checkpoint.read(name) for name in names]
+        joined: Floats = np.concatenate(parts, dtype=np.float32)
         if not np.isfinite(joined).all():
             raise StartupError(f"the tensor {names[0]} has weights that are not finite")
         return np.pad(joined, (0, max(0, length - len(joined))))
@@ -184,7 +183,7 @@ def _most(quantization: Quantization, four_bit: bool, end: bool) -> int:
     return FORM_INT8 if quantization == "int8" else FORM_BF16
 
 
-def _converted(form: int, kind: QuantType | None, rows: Tensor | Blocks) -> Groups:
+def _converted(form: int, kind: QuantType | None, rows: Numbers) -> Groups:
     """Bring rows into a form: floats, where `kind` is None, or blocks of a quantisation."""
     if kind is None:
         return quantise(form, rows)

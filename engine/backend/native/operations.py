@@ -11,7 +11,7 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.backend.native.pack import FORM_BF16, GROUP, Floats
+from engine.backend.native.pack import FORM_BF16, GROUP
 from engine.backend.native.structures import (
     Attention,
     Limits,
@@ -22,6 +22,7 @@ from engine.backend.native.structures import (
     pointer,
     require,
 )
+from engine.model.numbers import Floats
 
 
 class OpCode(IntEnum):

@@ -11,6 +11,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.model.numbers import Floats
+
 FORM_INT4, FORM_INT8, FORM_BF16 = range(3)  # `Form` of native.h; a higher form loses less
 FORM_NAMES = ("int4", "int8", "bf16")
 BLOCK_ROWS = 16
@@ -24,7 +26,6 @@ HUGE_PAGE = 2 * 1024 * 1024
 Blocks: TypeAlias = NDArray[np.uint8]
 Words: TypeAlias = NDArray[np.uint32]
 Halves: TypeAlias = NDArray[np.float16]
-Floats: TypeAlias = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
-from torch import Tensor
+from ml_dtypes import bfloat16
 
 from engine.backend.native.pack import (
     BLOCK_ROWS,
@@ -15,11 +14,11 @@ from engine.backend.native.pack import (
     LOW_HALVES,
     WORDS,
     Blocks,
-    Floats,
     Groups,
     Halves,
     PackedMatrix,
 )
+from engine.model.numbers import Floats, Numbers
 
 MOST_INT8 = 127
 MOST_INT4 = 15
@@ -30,19 +29,19 @@ LEVELS = (14.25, 14.85, 15.4, 16.0)
 SLAB_WEIGHTS = 1 << 17  # weights that are unpacked at once
 
 
-def quantise(form: int, weights: Tensor) -> Groups:
+def quantise(form: int, weights: Numbers) -> Groups:
     """Round weights [rows, columns] of any floating type; columns are padded with zeros.
 
     Weights that are not finite, and those that the form's scales cannot hold, spoil their groups:
     see `Groups.finite`.
     """
     padding = -weights.shape[1] % GROUP
-    padded = torch.nn.functional.pad(weights, (0, padding)) if padding else weights
+    padded = np.pad(weights, ((0, 0), (0, padding))) if padding else weights
     if form == FORM_BF16:
-        bits = padded.to(torch.bfloat16).contiguous().view(torch.int16).numpy()
+        bits = np.ascontiguousarray(padded.astype(bfloat16, copy=False))
         words = bits.view(np.uint32).reshape(len(bits), -1, GROUP // 2)
         return Groups(form, words, np.empty((*words.shape[:2], 0), np.float16))
-    groups = padded.float().contiguous().numpy().reshape(-1, GROUP)
+    groups = np.ascontiguousarray(padded, np.float32).reshape(-1, GROUP)
     q = np.empty((len(groups), 4 * WORDS[form]), np.uint8)
     halves: Halves = np.empty((len(groups), HALVES[form]), np.float16)
     with np.errstate(all="ignore"):
@@ -132,18 +131,17 @@ def dequantise(matrix: PackedMatrix) -> Floats:
     return out
 
 
-def to_bfloat16(matrix: PackedMatrix) -> Tensor:
+def to_bfloat16(matrix: PackedMatrix) -> Numbers:
     """Return the weight in bf16 [rows, columns]: its own bits, or rounded from another form."""
-    out = torch.empty((matrix.rows, matrix.columns), dtype=torch.bfloat16)
+    out = np.empty((matrix.rows, matrix.columns), bfloat16)
     for part in _slabs(matrix):
         rows = out[part]
         groups = matrix.read(part.start, part.stop)
         if matrix.form == FORM_BF16:
-            bits = groups.words.view(np.int16).reshape(len(groups.words), -1)
-            unpacked = torch.from_numpy(bits).view(torch.bfloat16)
+            unpacked: Numbers = groups.words.view(bfloat16).reshape(len(groups.words), -1)
         else:
-            unpacked = torch.from_numpy(_floats(groups))
-        rows.copy_(unpacked[: len(rows), : matrix.columns])
+            unpacked = _floats(groups)
+        rows[:] = unpacked[: len(rows), : matrix.columns]
     return out
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Unpack
 
@@ -12,12 +13,19 @@ from numpy.typing import NDArray
 
 from engine.backend.native.library import Pool
 from engine.backend.native.operations import Op, OpCode, Operands, Program, act_stride
-from engine.backend.native.pack import ALIGNMENT, Floats, PackedMatrix
+from engine.backend.native.pack import ALIGNMENT, PackedMatrix
 from engine.backend.native.structures import Attention, Limits, Matrix, Pages, Step
 from engine.backend.ops import Ops
 from engine.model.decoder import Decoder
+from engine.model.numbers import Floats
 
 NativeDecoder = Decoder[Floats, PackedMatrix, PackedMatrix]
+
+
+def matrices(decoder: NativeDecoder) -> Iterator[PackedMatrix]:
+    """Those of the layers."""
+    for layer in decoder.layers:
+        yield from (layer.qkv, layer.attention_output, layer.gate_up, layer.down)
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)

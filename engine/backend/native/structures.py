@@ -15,10 +15,10 @@ from numpy.typing import DTypeLike, NDArray
 
 from engine.backend.backend import PAGE_TOKENS, Int32, Int64
 from engine.backend.native.pack import (
-    Floats,
     PackedMatrix,
     blocks_shape,
 )
+from engine.model.numbers import Floats
 
 Array = NDArray[Any]
 Halves16 = NDArray[np.uint16]  # bf16

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,26 +12,29 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from gguf.constants import GGMLQuantizationType as QuantType
 
 from engine.backend.cpu import MOST_SELECTED, CpuNative
 from engine.backend.native.library import Library
 from engine.backend.native.load import load_native
-from engine.backend.native.pack import Floats
-from engine.backend.prefill import LEAST_ROWS, Copies
+from engine.backend.prefill import Copies
 from engine.backend.reference import TorchReference
 from engine.backend.sampling import sample
 from engine.backend.scores import log_softmax, score
 from engine.config import Quantization
 from engine.errors import StartupError
 from engine.model.checkpoint import locate
+from engine.model.numbers import Floats
+from engine.model.shape import Shape
 from engine.text.tokenizer import Tokenizer
 from tests.engine.backend.test_reference import SMOLLM_LIKE, VARIANTS, silent
-from tests.engine.models import save_folder, tiny_llama
+from tests.engine.models import llama_cpp_tensors, save_folder, tiny_llama, write_gguf
 from tests.engine.plans import Draw, Rows, plan_of
 
 QUANTIZATIONS: tuple[Quantization, ...] = ("none", "int8", "int4")
 PAGES = 40
-LICENSE = Path(__file__).parents[3] / "LICENSE"
+ROOT = Path(__file__).parents[3]
+LICENSE = ROOT / "LICENSE"
 POSITIONS, MOST_DIVERGENCE = 1000, 0.01
 
 
@@ -202,16 +207,42 @@ def test_prompts_in_torch_agree_within_bf16(tmp_path: Path) -> None:
     exact = native(folder, "int8")
     library = Library.load(silent)
     assert library is not None
-    model = load_native(folder, "int8", silent)
-    mixed = CpuNative(model, library, 2, Copies(model.decoder))
+    model = load_native(folder, Shape.load(folder), "int8", 2, silent)
+    mixed = CpuNative(model, library, 2, Copies(model.decoder, 2))
     mixed.allocate(PAGES)
-    ids, pages = ids_of(LEAST_ROWS + 100, 200), [*range(1, 20)]
+    ids, pages = ids_of(Copies.least_rows + 100, 200), [*range(1, 20)]
     wanted = all_logits(exact, [Rows(ids[:-1], 0, pages)])
     found = all_logits(mixed, [Rows(ids[:-1], 0, pages)])
     assert not np.array_equal(found, wanted)  # torch computed it
     assert divergence(wanted, found) < 1e-3
     after = [Rows(ids[-1:], len(ids) - 1, pages)]
     assert divergence(all_logits(exact, after), all_logits(mixed, after)) < 1e-3
+
+
+# Without torch
+
+ALONE = """
+import sys
+from pathlib import Path
+sys.modules["torch"] = None  # an import fails
+from engine.backend.cpu import CpuNative
+from engine.backend.plans import warm_up_plan
+for quantization in ("none", "int4"):
+    backend = CpuNative.load(Path(sys.argv[1]), quantization, 2, print, exact=True)
+    assert backend.run(warm_up_plan(16)).tokens.shape == (1,)
+    assert backend.kernel_ns > 0
+"""
+
+
+@pytest.mark.parametrize("file", ["bf16", "gguf"])
+def test_it_loads_and_computes_without_torch(tmp_path: Path, file: str) -> None:
+    model = tiny_llama()
+    if file == "gguf":
+        tensors = {name: (rows, QuantType.F32) for name, rows in llama_cpp_tensors(model).items()}
+        path = write_gguf(tmp_path / "model.gguf", model, tensors)
+    else:
+        path = save_folder(model.to(torch.bfloat16), tmp_path)
+    subprocess.run([sys.executable, "-c", ALONE, str(path)], check=True, cwd=ROOT)
 
 
 # What it cannot do

@@ -25,6 +25,7 @@ class Prophet:
     """Drafts what a sequence will say, each token wrong with a given chance."""
 
     steps = 0
+    kernel_ns = 0
 
     def __init__(self, outputs: Mapping[int, list[int]], wrong: float, seed: int = 0) -> None:
         self._outputs = outputs

@@ -88,6 +88,7 @@ class PageReader:
     """
 
     name = "pages"
+    kernel_ns = 0
     dtype = "none"
     shape = ModelShape(vocab_size=VOCAB, max_context=10_000, kv_bytes_per_token=0)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import StartupError
-from engine.text.gguf_meta import TensorInfo, read_metadata, read_tensor_infos
+from engine.text.gguf_meta import TensorInfo, read_header, read_metadata
 from tests.engine.text.vocabularies import write_gguf
 
 METADATA: dict[str, object] = {
@@ -44,7 +44,8 @@ def test_embedded_model(gguf_path: Path) -> None:
     assert metadata["general.architecture"] == "llama"
     tokens = metadata["tokenizer.ggml.tokens"]
     assert isinstance(tokens, list) and len(tokens) == 49152
-    infos = read_tensor_infos(gguf_path)
+    metadata, infos = read_header(gguf_path)
+    assert metadata == read_metadata(gguf_path)
     assert len(infos) == 272
     assert infos[0] == TensorInfo("token_embd.weight", (49152, 576), 8, 1785664, 30081024)
     assert max(info.offset + info.nbytes for info in infos) <= gguf_path.stat().st_size
@@ -67,7 +68,7 @@ def test_agrees_with_the_gguf_package(tmp_path: Path) -> None:
         "words": ["x", "y"],
         "big": -(2**40),
     }
-    (info,) = read_tensor_infos(path)
+    _, (info,) = read_header(path)
     data = path.read_bytes()[info.offset : info.offset + info.nbytes]
     assert info.shape == (2, 3)
     assert numpy.frombuffer(data, numpy.float32).tolist() == list(range(6))
@@ -75,7 +76,7 @@ def test_agrees_with_the_gguf_package(tmp_path: Path) -> None:
 
 def test_tensors_are_placed_after_the_padding(tmp_path: Path) -> None:
     path = with_tensors(tmp_path / "t", ("q", (64, 2), 3, 32), data=32 + 80)
-    (info,) = read_tensor_infos(path)
+    _, (info,) = read_header(path)
     assert info.shape == (2, 64)
     assert info.nbytes == 2 * 2 * 20
     assert info.offset == path.stat().st_size - 80
@@ -95,7 +96,7 @@ def test_unusable_tensors(
     tmp_path: Path, tensor: tuple[str, tuple[int, ...], int, int], data: int, reason: str
 ) -> None:
     with pytest.raises(StartupError, match=reason):
-        read_tensor_infos(with_tensors(tmp_path / "t", tensor, data=data))
+        read_header(with_tensors(tmp_path / "t", tensor, data=data))
 
 
 @pytest.mark.parametrize(

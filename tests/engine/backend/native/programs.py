@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from engine.backend.backend import PAGE_TOKENS
@@ -15,13 +14,13 @@ from engine.backend.native.pack import (
     BLOCK_ROWS,
     FORM_BF16,
     GROUP,
-    Floats,
     PackedMatrix,
     WeightArena,
     blocks_shape,
 )
 from engine.backend.native.quantise import quantise
 from engine.backend.native.structures import Limits, Matrix, Step
+from engine.model.numbers import Floats
 
 VOCAB, CONTEXT = 1 << 16, 1 << 16
 THREADS = 3
@@ -32,7 +31,7 @@ def packed(form: int, weights: Floats, bias: Floats | None = None) -> PackedMatr
     rows, columns = weights.shape
     size = blocks_shape(form, rows, columns)
     made = PackedMatrix(form, rows, columns, WeightArena([size]).take(size), None)
-    made.write(0, quantise(form, torch.from_numpy(weights)))
+    made.write(0, quantise(form, weights))
     if bias is None:
         return made
     padded = np.zeros(made.padded_rows, np.float32)

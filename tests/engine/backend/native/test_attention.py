@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from engine.backend.backend import PAGE_TOKENS
 from engine.backend.native.library import Library, Pool
 from engine.backend.native.operations import Op, OpCode, Program
-from engine.backend.native.pack import Floats
 from engine.backend.native.structures import Attention, Pages, Step
+from engine.model.numbers import Floats
 from tests.engine.backend.native.programs import limits
 
 CHUNK = 256  # of attention.c

@@ -15,12 +15,13 @@ from transformers import LlamaForCausalLM
 from engine.backend.native.load import NativeModel, load_native
 from engine.backend.native.pack import FORM_BF16, FORM_INT4, FORM_INT8, FORM_NAMES, PackedMatrix
 from engine.backend.native.quantise import dequantise
+from engine.backend.torch_weights import TorchWeights
 from engine.config import Quantization
 from engine.errors import StartupError
 from engine.model.checkpoint import locate
 from engine.model.decoder import Decoder
 from engine.model.shape import Shape
-from engine.model.weights import TorchWeights, load_decoder, open_checkpoint
+from engine.model.weights import load_decoder, open_checkpoint
 from tests.engine.models import encoded, llama_cpp_tensors, save_folder, tiny_llama, write_gguf
 
 QUANTISED = {"hidden_size": 256, "intermediate_size": 512, "max_position_embeddings": 64}
@@ -33,7 +34,7 @@ def silent(_: str) -> None:
 
 
 def load(path: Path, quantization: Quantization = "auto") -> NativeModel:
-    return load_native(path, quantization, silent)
+    return load_native(path, Shape.load(path), quantization, 2, silent)
 
 
 def reference(path: Path) -> Decoder[Tensor, Tensor, Tensor]:

@@ -19,13 +19,14 @@ from engine.backend.native.pack import (
     HALVES,
     HUGE_PAGE,
     WORDS,
-    Floats,
     Groups,
     PackedMatrix,
     WeightArena,
     blocks_shape,
 )
 from engine.backend.native.quantise import dequantise, to_bfloat16
+from engine.backend.torch_weights import as_tensor
+from engine.model.numbers import Floats
 
 FORMS = pytest.mark.parametrize("form", range(3), ids=FORM_NAMES)
 SIZES = pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def test_the_blocks_are_those_of_the_header(form: int, rows: int, columns: int) 
 def test_the_bf16_copy_is_the_rounded_weight(form: int, rows: int, columns: int) -> None:
     matrix = packed(random_groups(form, rows, columns), rows, columns)
     wanted = torch.from_numpy(dequantise(matrix)).to(torch.bfloat16)
-    assert torch.equal(to_bfloat16(matrix), wanted)
+    assert torch.equal(as_tensor(to_bfloat16(matrix)), wanted)
 
 
 @FORMS

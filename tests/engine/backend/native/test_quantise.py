@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from ml_dtypes import bfloat16
 from torch import Tensor
 
 from engine.backend.native.pack import (
@@ -18,6 +19,7 @@ from engine.backend.native.pack import (
     blocks_shape,
 )
 from engine.backend.native.quantise import dequantise, quantise
+from engine.model.numbers import Numbers
 
 SIZES = [(64, 256), (1, 1), (17, 33), (100, 95)]
 
@@ -27,8 +29,14 @@ def weights(rows: int, columns: int, scale: float = 0.02) -> Tensor:
     return torch.randn(rows, columns, generator=generator) * scale
 
 
+def numbers(given: Tensor) -> Numbers:
+    bits = given.view(torch.int16) if given.dtype == torch.bfloat16 else given
+    made: Numbers = bits.numpy()
+    return made.view(bfloat16) if given.dtype == torch.bfloat16 else made
+
+
 def rounded(form: int, given: Tensor) -> Tensor:
-    groups = quantise(form, given)
+    groups = quantise(form, numbers(given))
     assert groups.finite()
     rows, columns = given.shape
     size = blocks_shape(form, rows, columns)
@@ -106,7 +114,7 @@ def test_equal_weights_stay_equal(form: int, value: float) -> None:
 
 def test_no_int8_padding_is_seen_by_a_norm() -> None:
     given = weights(17, 33)
-    words = quantise(FORM_INT8, given).words
+    words = quantise(FORM_INT8, numbers(given)).words
     assert (words.view(np.uint8)[:, 1, 1:] == 128).all()
 
 
@@ -115,7 +123,7 @@ def test_no_int8_padding_is_seen_by_a_norm() -> None:
 def test_what_is_no_number_is_told(form: int, value: float) -> None:
     given = weights(40, 96)
     given[33, 70] = value
-    assert not quantise(form, given).finite()
+    assert not quantise(form, numbers(given)).finite()
 
 
 @pytest.mark.parametrize("form", [FORM_INT4, FORM_INT8])
@@ -123,5 +131,5 @@ def test_what_is_no_number_is_told(form: int, value: float) -> None:
 def test_what_no_scale_holds_is_told(form: int, value: float) -> None:
     given = weights(40, 96)
     given[33, 70] = value
-    assert not quantise(form, given).finite()
-    assert quantise(FORM_BF16, given).finite()
+    assert not quantise(form, numbers(given)).finite()
+    assert quantise(FORM_BF16, numbers(given)).finite()

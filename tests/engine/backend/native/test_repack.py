@@ -8,9 +8,10 @@ import pytest
 from gguf import GGMLQuantizationType as QuantType
 from numpy.typing import NDArray
 
-from engine.backend.native.pack import Blocks, Floats, PackedMatrix, WeightArena, blocks_shape
+from engine.backend.native.pack import Blocks, PackedMatrix, WeightArena, blocks_shape
 from engine.backend.native.quantise import dequantise
 from engine.backend.native.repack import REPACKED, repack
+from engine.model.numbers import Floats
 
 ROWS, COLUMNS = 40, 512
 SCALES = {  # bytes of a block that are fp16 numbers

@@ -1,0 +1,13 @@
+"""Tensors of a checkpoint as arrays: fp32, fp16, and bf16, which NumPy has from ml_dtypes."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Number = TypeVar("Number", bound=np.generic)
+Floats: TypeAlias = NDArray[np.float32]
+Numbers: TypeAlias = NDArray[Any]
+"""Of one of the three types; mapped memory that may not be written, where the file has it so."""
