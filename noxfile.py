@@ -1,8 +1,8 @@
 """Sessions. `nox` runs the gate; `nox -s serve` runs the server; `nox -l` lists the rest.
 
-Sessions share two environments, `.nox/torch` and `.nox/light` (without torch), so that a fresh
-machine installs each once. pip runs only when the requirements or the Python have changed, npm only
-when the clients of `.nox/clients` have.
+Sessions share environments, `.nox/torch`, `.nox/cpu` and `.nox/light` (both without torch), so that
+a fresh machine installs each once. pip runs only when the requirements or the Python have changed,
+npm only when the clients of `.nox/clients` have.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import nox
 
-nox.options.default_venv_backend = "none"  # sessions share the two environments made here
+nox.options.default_venv_backend = "none"  # sessions share the environments made here
 nox.options.sessions = ["lint", "types", "generated", "tests", "conformance", "clients"]
 
 PROJECT = nox.project.load_toml("pyproject.toml")["project"]
@@ -51,11 +51,11 @@ def light(session: nox.Session) -> Environment:
     return Environment(session, "light", "generate", "test", "lint")
 
 
-def serving(session: nox.Session) -> Environment:
-    """What the server needs."""
+def serving(session: nox.Session, name: str, *extras: str) -> Environment:
+    """What the server needs, a C compiler included, and some extras."""
     compilers = ("cc", "gcc", "clang", os.environ.get("CC", ""))
     compiler = () if any(map(shutil.which, compilers)) else ("native",)
-    return Environment(session, "torch", "torch", "postgres", *compiler)
+    return Environment(session, name, *extras, "postgres", *compiler)
 
 
 def full(session: nox.Session) -> Environment:
@@ -66,7 +66,13 @@ def full(session: nox.Session) -> Environment:
 @nox.session
 def serve(session: nox.Session) -> None:
     """Run the server; options after `--`, as in `nox -s serve -- --port 8001`."""
-    serving(session).python("-m", "adapters", *session.posargs)
+    serving(session, "torch", "torch").python("-m", "adapters", *session.posargs)
+
+
+@nox.session
+def serve_cpu(session: nox.Session) -> None:
+    """Run the server without torch: small to install, computes with the native operations alone."""
+    serving(session, "cpu").python("-m", "adapters", *session.posargs)
 
 
 @nox.session

@@ -65,7 +65,7 @@ def load_backend(settings: EngineSettings, progress: Callable[[str], None]) -> B
         if native is not None:
             return native
     if find_spec("torch") is None:
-        raise StartupError("only torch can compute this here: install heliograph[torch]")
+        raise StartupError("only torch can compute this here, and it is not installed")
     from engine.backend.reference import TorchReference  # torch loads here only
 
     dtype = "fp32" if settings.deterministic else settings.dtype
