@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import select
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,7 @@ import httpx2
 import pytest
 
 from conformance.bench import __main__ as bench
-from conformance.bench.process import Watch, tree_at
+from conformance.bench.process import ProcessTree, Watch, tree_at, wait_for_rest
 from conformance.bench.stream import Stream, chunks, streamed
 from conformance.server import Server
 
@@ -122,3 +125,24 @@ def test_a_whole_run(
     assert rows["warm-512", "Heliograph"]["figures"]["rate"] is None
     assert found["starts"] == []
     assert "| decode, short prompt | other |" in path.read_text()
+
+
+SPINNER = """
+import sys, time
+end = time.process_time() + float(sys.argv[1])
+while time.process_time() < end: pass
+print(flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_server_that_spins_is_waited_for() -> None:
+    """But not for ever."""
+    for seconds, waits in ((1.0, True), (60.0, False)):
+        command = [sys.executable, "-c", SPINNER, str(seconds)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as spinner:
+            assert spinner.stdout is not None
+            wait_for_rest([ProcessTree(spinner.pid)], 30.0 if waits else 0.5)
+            said, _, _ = select.select([spinner.stdout], [], [], 0)
+            assert bool(said) == waits
+            spinner.kill()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from conformance.bench.figures import Figures, Ratio, Sample, figures_of, ratio_of
+from conformance.bench.process import wait_for_rest
 from conformance.bench.rows import WARM_UP, Row, Sizes, Target, measured
 
 _SEEDS_A_ROUND = 64
@@ -49,6 +50,7 @@ def contest(
     entries: list[Entry] = []
     for row in rows:
         targets = [ours.of(row), *rivals]
+        trees = [target.tree for target in targets if target.tree is not None]
         samples: list[list[Sample]] = [[] for _ in targets]
         for target in targets:  # what a server does once, it does now
             measured(row, target, WARM_UP, seed)
@@ -56,6 +58,7 @@ def contest(
             seed += _SEEDS_A_ROUND
             for target, taken in zip(targets, samples, strict=True):
                 say(f"{row.name}, round {number + 1} of {rounds}: {target.name}")
+                wait_for_rest(trees)
                 taken.append(measured(row, target, sizes, seed))
         seed += _SEEDS_A_ROUND
         for place, (target, taken) in enumerate(zip(targets, samples, strict=True)):

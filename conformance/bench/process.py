@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from urllib.parse import urlsplit
 
@@ -11,6 +12,8 @@ import psutil
 
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _EVERY_SECONDS = 0.05
+_REST_SECONDS, _REST_SHARE = 0.25, 0.1
+"""At rest is who uses less than this share of a core for so long."""
 
 
 class ProcessTree:
@@ -44,6 +47,20 @@ class ProcessTree:
             return [self._root, *self._root.children(recursive=True)]
         except psutil.Error:
             return []
+
+
+def wait_for_rest(trees: Sequence[ProcessTree], most_seconds: float = 5.0) -> None:
+    """Wait until processes leave the processor alone.
+
+    Some servers spin for a second after their last request, at the cost of whoever is asked next.
+    """
+    end = time.monotonic() + most_seconds
+    used = sum(tree.cpu_seconds() for tree in trees)
+    while time.monotonic() < end:
+        time.sleep(_REST_SECONDS)
+        before, used = used, sum(tree.cpu_seconds() for tree in trees)
+        if used - before < _REST_SHARE * _REST_SECONDS:
+            return
 
 
 class Watch:
