@@ -184,6 +184,7 @@ INLINE void int4_product(const Product *p, int first, int rows) {
         for (int m = 0; m < rows; m++) sums[m][0] = sums[m][1] = _mm256_setzero_si256();
         for (int j = 0; j < 4; j++) {
             __m256i both = bytes_at(w + 64 * j), more = bytes_at(w + 64 * j + 32);
+            __builtin_prefetch(w + 8 * INT4_BYTES + 64 * j);
             __m256i part[4] = {_mm256_and_si256(both, low), _mm256_and_si256(more, low),
                                _mm256_and_si256(_mm256_srli_epi16(both, 4), low),
                                _mm256_and_si256(_mm256_srli_epi16(more, 4), low)};
@@ -218,6 +219,7 @@ INLINE void int8_half(const Product *p, int first, int rows, int lane) {
         for (int m = 0; m < rows; m++) highs[m] = lows[m] = _mm256_setzero_si256();
         for (int j = 0; j < 8; j++) {
             __m256i both = bytes_at(w + 64 * j + 4 * lane);
+            __builtin_prefetch(w + 8 * INT8_BYTES + 64 * j);
             __m256i lower = _mm256_and_si256(both, low);
             __m256i upper = _mm256_and_si256(_mm256_srli_epi16(both, 4), low);
             for (int m = 0; m < rows; m++) {
