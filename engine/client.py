@@ -119,7 +119,8 @@ class _Dispatcher(ABC):
         """Pass a command on without blocking."""
 
     def _on_message(self, message: StepMessage) -> None:
-        self.stats = message.stats
+        if message.stats is not None:
+            self.stats = message.stats
         started = dict(message.started)
         finished = {key: (cause, reason) for key, cause, reason in message.finished}
         last = {key: place for place, key in enumerate(message.keys)} if finished else {}

@@ -69,7 +69,7 @@ class TokenRequest:
 
 @dataclass(frozen=True, slots=True)
 class EngineStats:
-    """Gauges and running totals of the engine process, sent with every step.
+    """Gauges and running totals of the engine process.
 
     `step_ns` are spent from scheduling a step to its message, `kernel_ns` of them in operations of
     the device, where the backend can tell. Of drafts: `draft_steps` tokens were drafted by a model,
@@ -110,16 +110,16 @@ class StepMessage:
     `keys[i]` got `tokens[i]`; `scores` maps i to its score where one was asked for. `prompt_scores`
     holds (key, scores of prompt tokens from the second on) in pieces. `drafts` maps a key to how
     many drafts this step has checked, and to how many of its tokens, the first ones, are drafts
-    that came true. `started` holds (key, cached
-    prompt tokens) of sequences whose first token is in this step; `finished` holds (key, cause,
-    reason) of those that ended with it.
+    that came true. `started` holds (key, cached prompt tokens) of sequences whose first token is in
+    this step; `finished` holds (key, cause, reason) of those that ended with it. `stats` None: they
+    are about the last ones; a message in which a sequence starts or ends has them.
     """
 
     keys: list[int]
     tokens: list[int]
     started: list[tuple[int, int]]
     finished: list[tuple[int, FinishCause, str | None]]
-    stats: EngineStats
+    stats: EngineStats | None = None
     scores: dict[int, TokenScore] = field(default_factory=dict)
     drafts: dict[int, tuple[int, int]] = field(default_factory=dict)
     prompt_scores: list[tuple[int, list[TokenScore]]] = field(default_factory=list)

@@ -36,8 +36,7 @@ def sampled_scores(
 
 def scored_rows(plan: StepPlan) -> list[int]:
     """The sampled rows that want a score."""
-    rows: list[int] = np.flatnonzero(plan.logprob_top >= 0).tolist()
-    return rows
+    return [row for row, top in enumerate(plan.logprob_top.tolist()) if top >= 0]
 
 
 def wanted_score(plan: StepPlan, row: int) -> tuple[int, Int64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Ordered
 
 from engine.backend.backend import PAGE_TOKENS, Backend
-from engine.core.batch import build_plan
+from engine.core.batch import PlanBuilder
 from engine.core.draft import Wish, shared
 from engine.core.masks import NO_MASKS
 from engine.core.pages import PagePool
@@ -28,6 +28,7 @@ class ModelDrafter:
     def __init__(self, backend: Backend, num_pages: int, vocab_size: int, max_rows: int) -> None:
         self.steps = 0
         self._backend = backend
+        self._plans = PlanBuilder()
         self._pool = PagePool(num_pages, PrefixIndex())
         self._vocab = min(vocab_size, backend.shape.vocab_size)
         self._max_rows = max_rows
@@ -81,7 +82,7 @@ class ModelDrafter:
 
     def _step(self, slices: list[Slice], drafting: dict[_Shadow, int]) -> dict[_Shadow, int]:
         """Compute slices of which those of `drafting` sample, in this order; who goes on."""
-        result = self._backend.run(build_plan(slices, NO_MASKS))
+        result = self._backend.run(self._plans.build(slices, NO_MASKS))
         for piece in slices:
             piece.sequence.computed += piece.count
         going: dict[_Shadow, int] = {}

@@ -8,7 +8,7 @@ import time
 from typing import Protocol
 
 from engine.backend.backend import ALL_BANNED, Backend, StepResult
-from engine.core.batch import Masks, build_plan
+from engine.core.batch import Masks, PlanBuilder
 from engine.core.masks import Constraints
 from engine.core.pages import PagePool
 from engine.core.prefix import PrefixIndex
@@ -22,6 +22,8 @@ from engine.messages import EngineStats, StepMessage, TokenRequest
 
 log = logging.getLogger("heliograph.engine")
 
+STATS_SECONDS = 0.05
+"""Stats of steps between are not sent: making them takes as long as laying out a step."""
 Command = TokenRequest | int | None
 """Submit a request, cancel a key, or (None) stop."""
 
@@ -60,10 +62,12 @@ class EngineLoop:
         self.speculation = speculation or Speculation()
         self.pool = PagePool(num_pages, PrefixIndex())
         self.scheduler = Scheduler(self.pool, max_sequences, max_batch_tokens, chunk)
+        self._plans = PlanBuilder()
         self._sequences: dict[int, Sequence] = {}
         self._deadlines: dict[int, float] = {}
         self._steps = 0
         self._step_ns = 0
+        self._stats_due = 0.0
         self._prefill_tokens = 0
         self._generated_tokens = 0
         self._forced_tokens = 0
@@ -137,7 +141,9 @@ class EngineLoop:
         )
 
     def _send(self, message: StepMessage) -> None:
-        message.stats = self.stats()
+        now = time.monotonic()
+        if message.started or message.finished or now >= self._stats_due:
+            message.stats, self._stats_due = self.stats(), now + STATS_SECONDS
         self.link.send(message)
 
     def _submit(self, request: TokenRequest) -> None:
@@ -176,7 +182,7 @@ class EngineLoop:
     def _run(self, slices: list[Slice], message: StepMessage) -> None:
         try:
             slices = self.speculation.add_drafts(slices, self.scheduler, self.constraints)
-            result = self.backend.run(build_plan(slices, self._masks(slices)))
+            result = self.backend.run(self._plans.build(slices, self._masks(slices)))
         except Exception:  # a broken step must not take the other requests down
             log.exception("a step failed")
             for piece in slices:
@@ -310,4 +316,4 @@ class EngineLoop:
 
 
 def _empty_message() -> StepMessage:
-    return StepMessage([], [], [], [], EngineStats())
+    return StepMessage([], [], [], [])

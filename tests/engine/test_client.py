@@ -53,8 +53,7 @@ def step(
 ) -> StepMessage:
     ends = [(key, cause, reason) for key, (cause, reason) in (finished or {}).items()]
     return StepMessage(
-        list(tokens), list(tokens.values()), list((started or {}).items()), ends,
-        stats or EngineStats(),
+        list(tokens), list(tokens.values()), list((started or {}).items()), ends, stats,
     )  # fmt: skip
 
 
@@ -115,6 +114,7 @@ async def test_an_ended_or_cancelled_choice_hears_no_more() -> None:
 async def test_the_last_stats_stand_until_the_engine_is_gone() -> None:
     client = Recorder()
     client._on_message(step({}, stats=EngineStats(active=3)))
+    client._on_message(step({}))
     assert client.stats.active == 3
     client.abort("gone")
     assert client.stats == EngineStats()

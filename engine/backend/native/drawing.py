@@ -11,8 +11,8 @@ import ctypes
 import time
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import addressof, byref, c_char, c_int32, c_int64, c_void_p
-from dataclasses import dataclass
 from itertools import pairwise
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,9 @@ from engine.events import TokenScore
 
 _FLOAT32, _INT32, _INT64 = np.dtype(np.float32), np.dtype(np.int32), np.dtype(np.int64)
 _UINT32, _UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
+_WISH_KINDS: tuple[np.dtype[Any], ...] = (
+    *[_FLOAT32] * 2, _INT32, *[_FLOAT32] * 5, _UINT64,
+)  # fmt: skip
 GIVEN = -1  # in place of a number of alternatives: their ids are given
 
 
@@ -93,12 +96,14 @@ _FAULTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class Drawing:
     """Draws and scores on the threads of a pool; one call at a time."""
 
-    library: Library
-    pool: Pool
+    def __init__(self, library: Library, pool: Pool) -> None:
+        self.library = library
+        self.pool = pool
+        self._wishes: tuple[NDArray[Any], ...] = ()  # the columns that have these addresses
+        self._addresses: tuple[int, ...] = ()
 
     def draw(self, logits: Float32, plan: StepPlan) -> tuple[Int64, dict[int, str]]:
         """Return a token [R] for each row of fp32 logits [R, vocab], which are left as they are.
@@ -108,7 +113,7 @@ class Drawing:
         type or length and for ids and masks that are not there.
         """
         tokens, outcomes = np.empty(len(logits), np.int64), np.empty(len(logits), np.int32)
-        packed = _draw_plan(logits, plan, tokens, outcomes)
+        packed = self._draw_plan(logits, plan, tokens, outcomes)
         self._run(self.library.functions.heliograph_draw, packed)
         failed = {
             row: ALL_BANNED if outcomes[row] == 1 else NOT_FINITE
@@ -124,8 +129,10 @@ class Drawing:
         `logits` are the raw ones [R, vocab]. Raises ValueError for a token that is not there.
         """
         rows = [row for row in scored_rows(plan) if row not in failed]
+        if not rows:
+            return {}
         wanted = [_wanted(plan, row, int(tokens[row])) for row in rows]
-        made = self._score(logits, np.array(rows, np.int64), tokens[rows], wanted) if rows else []
+        made = self._score(logits, np.array(rows, np.int64), tokens[rows], wanted)
         return dict(zip(rows, made, strict=True))
 
     def target_scores(self, logits: Float32, targets: Int64, tops: Int32) -> list[TokenScore]:
@@ -172,6 +179,58 @@ class Drawing:
         columns = (tokens.tolist(), logprobs.tolist(), ranks.tolist(), tables)
         return [TokenScore(*score) for score in zip(*columns, strict=True)]
 
+    def _draw_plan(
+        self, logits: Float32, plan: StepPlan, tokens: Int64, outcomes: Int32
+    ) -> DrawPlan:
+        """The addresses of a plan's columns; they hold while the plan does."""
+        rows, vocab = logits.shape
+        masks, words = plan.masks.shape
+        biases, seen = len(plan.bias_ids), len(plan.seen_ids)
+        return DrawPlan(
+            rows,
+            vocab,
+            _stride(logits),
+            logits.ctypes.data,
+            *self._wish_addresses(plan, rows),
+            _address(plan.positions_drawn, _INT64, rows),
+            biases,
+            _address(plan.bias_indptr, _INT32, rows + 1),
+            _address(plan.bias_ids, _INT64, biases),
+            _address(plan.bias_values, _FLOAT32, biases),
+            seen,
+            _address(plan.seen_indptr, _INT32, rows + 1),
+            _address(plan.seen_ids, _INT64, seen),
+            _address(plan.seen_counts, _INT32, seen),
+            masks,
+            words,
+            _address(plan.mask_rows, _INT32, rows),
+            _address(plan.masks, _UINT32, masks * words),
+            tokens.ctypes.data,
+            outcomes.ctypes.data,
+        )
+
+    def _wish_addresses(self, plan: StepPlan, rows: int) -> tuple[int, ...]:
+        """The addresses of the columns that steps have in common while the same requests draw."""
+        wishes: tuple[NDArray[Any], ...] = (
+            plan.temperature,
+            plan.top_p,
+            plan.top_k,
+            plan.min_p,
+            plan.top_n_sigma,
+            plan.repetition_penalty,
+            plan.presence_penalty,
+            plan.frequency_penalty,
+            plan.seeds,
+        )
+        known = len(self._wishes) == len(wishes) and all(map(is_, wishes, self._wishes))
+        if not known or len(plan.seeds) != rows:
+            self._addresses = tuple(
+                _address(column, kind, rows)
+                for column, kind in zip(wishes, _WISH_KINDS, strict=True)
+            )
+            self._wishes = wishes
+        return self._addresses
+
     def _run(self, function: Callable[..., int], packed: DrawPlan | ScorePlan) -> None:
         """Run a plan, or raise what it is not run for."""
         if self.pool.address is None:
@@ -191,43 +250,6 @@ def _wanted(plan: StepPlan, row: int, token: int) -> int | Int64:
     if not len(ids):
         return top
     return ids if token in ids else np.append(ids, token)
-
-
-def _draw_plan(logits: Float32, plan: StepPlan, tokens: Int64, outcomes: Int32) -> DrawPlan:
-    """The addresses of a plan's columns; they hold while the plan does."""
-    rows, vocab = logits.shape
-    masks, words = plan.masks.shape
-    biases, seen = len(plan.bias_ids), len(plan.seen_ids)
-    return DrawPlan(
-        rows,
-        vocab,
-        _stride(logits),
-        logits.ctypes.data,
-        _address(plan.temperature, _FLOAT32, rows),
-        _address(plan.top_p, _FLOAT32, rows),
-        _address(plan.top_k, _INT32, rows),
-        _address(plan.min_p, _FLOAT32, rows),
-        _address(plan.top_n_sigma, _FLOAT32, rows),
-        _address(plan.repetition_penalty, _FLOAT32, rows),
-        _address(plan.presence_penalty, _FLOAT32, rows),
-        _address(plan.frequency_penalty, _FLOAT32, rows),
-        _address(plan.seeds, _UINT64, rows),
-        _address(plan.positions_drawn, _INT64, rows),
-        biases,
-        _address(plan.bias_indptr, _INT32, rows + 1),
-        _address(plan.bias_ids, _INT64, biases),
-        _address(plan.bias_values, _FLOAT32, biases),
-        seen,
-        _address(plan.seen_indptr, _INT32, rows + 1),
-        _address(plan.seen_ids, _INT64, seen),
-        _address(plan.seen_counts, _INT32, seen),
-        masks,
-        words,
-        _address(plan.mask_rows, _INT32, rows),
-        _address(plan.masks, _UINT32, masks * words),
-        tokens.ctypes.data,
-        outcomes.ctypes.data,
-    )
 
 
 def _address(column: NDArray[Any], dtype: np.dtype[np.generic], count: int) -> int:

@@ -152,6 +152,8 @@ void pool_close(Pool *pool);
 int pool_threads(const Pool *pool);
 /* Calls body(worker, argument) on every thread and returns when all have returned. */
 void pool_run(Pool *pool, void (*body)(Worker *, void *), void *argument);
+/* Calls body(worker, argument) on this thread alone; body has no barrier. */
+void pool_run_alone(Pool *pool, void (*body)(Worker *, void *), void *argument);
 /* Scratch of at least so many floats for each thread and for all together, and bytes of activations
  * for each. 0, or -1 without memory. */
 int pool_reserve(Pool *pool, size_t each, size_t shared, size_t act);

@@ -130,6 +130,14 @@ void pool_run(Pool *pool, void (*body)(Worker *, void *), void *argument) {
     pool_barrier(&pool->workers[0]);
 }
 
+void pool_run_alone(Pool *pool, void (*body)(Worker *, void *), void *argument) {
+    atomic_int next = 0;
+    Worker alone = pool->workers[0];
+    alone.next = &next;
+    alone.threads = 1;
+    body(&alone, argument);
+}
+
 Pool *pool_open(int threads) {
     if (threads < 1 || threads > MAX_THREADS) return NULL;
     Pool *pool = aligned_alloc(CACHE_LINE, (sizeof *pool + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);

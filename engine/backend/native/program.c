@@ -171,9 +171,11 @@ static void draw_job(Worker *worker, void *argument) {
     else job->kernels->score(job->score, worker);
 }
 
+/* One row is one thread's work: the others, which sleep between steps, are not woken for it. */
 static int run_draw_job(Pool *pool, DrawJob *job, int32_t rows, int32_t vocab) {
     if (pool_reserve(pool, draw_scratch(vocab), 0, 0)) return PLAN_NO_MEMORY;
-    if (rows > 0) pool_run(pool, draw_job, job);
+    if (rows == 1) pool_run_alone(pool, draw_job, job);
+    else if (rows > 1) pool_run(pool, draw_job, job);
     return PLAN_GOOD;
 }
 

@@ -22,7 +22,7 @@ from engine.core.speculation import Speculation
 from engine.events import FinishCause, TokenScore
 from engine.grammar.compile import grammar_of
 from engine.grammar.mask import Vocabulary
-from engine.messages import StepMessage, TokenRequest
+from engine.messages import EngineStats, StepMessage, TokenRequest
 from engine.text.token_bytes import byte_alphabet
 from engine.types import OutputConstraint, Sampling
 
@@ -239,6 +239,7 @@ class Harness:
         self.cached: dict[int, int] = {}
         self.ended: list[int] = []
         self.drafts: dict[int, tuple[int, int]] = {}
+        self.stats: list[EngineStats | None] = []
         self.woken = threading.Event()
         self.constraints = Kept(vocabulary())
         self.loop = EngineLoop(
@@ -282,6 +283,7 @@ class Harness:
         self.causes.update({key: cause for key, cause, _ in message.finished})
         self.reasons.update({key: reason for key, _, reason in message.finished})
         self.ended += [key for key, _, _ in message.finished]
+        self.stats.append(message.stats)
 
     @property
     def is_busy(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.backend.backend import StepPlan
-from engine.core.batch import Masks, build_plan
+from engine.core.batch import Masks, PlanBuilder
 from engine.core.masks import NO_MASKS
 from engine.core.scheduler import Slice
 from engine.core.sequence import Sequence
@@ -26,7 +26,7 @@ def test_a_mixed_step_is_laid_out_in_the_order_of_its_slices() -> None:
     chunk = sequence(list(range(40)), [5, 6, 9], 10)
     last = sequence([8, 9], [3], 0, presence_penalty=1.0)
     slices = [Slice(decode, 1, True), Slice(chunk, 8, False), Slice(last, 2, True)]
-    plan = build_plan(slices, NO_MASKS)
+    plan = PlanBuilder().build(slices, NO_MASKS)
     assert plan.ids.tolist() == [7, *range(10, 18), 8, 9]
     assert plan.positions.tolist() == [16, *range(10, 18), 0, 1]
     assert plan.slots.tolist() == [
@@ -45,7 +45,7 @@ def test_a_mixed_step_is_laid_out_in_the_order_of_its_slices() -> None:
 
 
 def test_a_step_of_prefill_alone_samples_nothing() -> None:
-    plan = build_plan([Slice(sequence([1, 2, 3], [1]), 2, False)], NO_MASKS)
+    plan = PlanBuilder().build([Slice(sequence([1, 2, 3], [1]), 2, False)], NO_MASKS)
     assert len(plan.logit_rows) == len(plan.temperature) == len(plan.seeds) == 0
     assert plan.bias_indptr.tolist() == plan.seen_indptr.tolist() == [0]
 
@@ -54,7 +54,7 @@ def test_masks_go_with_the_rows_of_their_sequences() -> None:
     first, second, third = (sequence([place], [place]) for place in (1, 2, 3))
     bits = np.array([[1], [2]], np.uint32)
     slices = [Slice(one, 1, True) for one in (first, second, third)]
-    plan = build_plan(slices, Masks({third.key: 0, first.key: 1}, bits))
+    plan = PlanBuilder().build(slices, Masks({third.key: 0, first.key: 1}, bits))
     assert plan.mask_rows.tolist() == [1, -1, 0]
     assert plan.masks is bits
 
@@ -65,7 +65,7 @@ def test_score_rows_are_those_before_the_tokens_they_score() -> None:
     chunk.scored = 5
     end = sequence([30, 31, 32], [3], 0, prompt_top=1)
     slices = [Slice(plain, 2, True), Slice(chunk, 4, False), Slice(end, 3, True)]
-    plan = build_plan(slices, NO_MASKS)
+    plan = PlanBuilder().build(slices, NO_MASKS)
     assert plan.score_rows.tolist() == [2, 3, 4, 5, 6, 7]
     assert plan.score_targets.tolist() == [15, 16, 17, 18, 31, 32]
     assert plan.score_top.tolist() == [3, 3, 3, 3, 1, 1]
@@ -77,12 +77,12 @@ def test_draws_are_keyed_by_seed_and_output_length() -> None:
     object.__setattr__(one.request, "seed", 2**64 - 1)
     one.append(5)
     one.computed = 1
-    plan = build_plan([Slice(one, 1, True)], NO_MASKS)
+    plan = PlanBuilder().build([Slice(one, 1, True)], NO_MASKS)
     assert (plan.seeds.tolist(), plan.positions_drawn.tolist()) == ([2**64 - 1], [1])
 
 
 def test_columns_have_the_types_of_the_interface() -> None:
-    plan = build_plan([Slice(sequence([1], [1], presence_penalty=0.5), 1, True)], NO_MASKS)
+    plan = PlanBuilder().build([Slice(sequence([1], [1], presence_penalty=0.5), 1, True)], NO_MASKS)
     expected = {
         np.int32: ["qo_indptr", "kv_indptr", "kv_indices", "logit_sequences", "top_k",
                    "bias_indptr", "seen_indptr", "seen_counts", "mask_rows", "logprob_top",

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from engine.core import loop
 from engine.events import FinishCause
 from tests.engine.core.sequences import END, Harness, expected, request
 
@@ -136,6 +137,21 @@ def test_end_tokens_are_banned_until_min_tokens_and_never_end_under_ignore_eos()
     free = request([4], 3, min_tokens=2, ignore_eos=True)
     harness.run([free])
     assert len(harness.backend.plans[-1].bias_ids) == 0
+
+
+def test_stats_come_when_sequences_start_and_end_and_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So that what is told of an idle engine is exact."""
+    for seconds, between in ((1000.0, 0), (0.0, 28)):
+        monkeypatch.setattr(loop, "STATS_SECONDS", seconds)
+        harness = Harness(64)
+        harness.run([request([5], 30)])
+        first, *middle, last = harness.stats
+        assert first is not None and (first.active, first.generated_tokens) == (1, 1)
+        assert last is not None and (last.active, last.generated_tokens) == (0, 30)
+        assert sum(stats is not None for stats in middle) == between
+        assert last.steps == 30 and last.step_ns > 0
 
 
 def test_a_broken_step_fails_its_sequences_and_frees_their_pages() -> None:
