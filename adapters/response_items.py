@@ -250,7 +250,7 @@ class ItemReader:
         call_id = given(item.call_id, "")
         if isinstance(item, ToolSearchOutputItem):
             text = self.tools.introduce(item.tools, f"{param}.tools")
-            self._result(call_id, [text])
+            self._result(call_id, [text or "No tool was found."])
         elif optional(item.execution) == "server":
             self._hosted.add(item.type)
         else:
@@ -262,8 +262,8 @@ class ItemReader:
         if not self._begun and not self._turn:
             self.tools.declare(item.tools, f"{param}.tools")
             return
-        text = self.tools.introduce(item.tools, f"{param}.tools")
-        self._say(Message("system", (Text(text),), inline=True))
+        if text := self.tools.introduce(item.tools, f"{param}.tools", found=False):
+            self._say(Message("system", (Text(text),), inline=True))
 
     def _thought(self, item: ReasoningItem) -> str | None:
         content: list[Any] = given(item.content, [])

@@ -79,18 +79,24 @@ class ResponseTools:
             if item.tool.name not in self._listed:
                 self._enter(item)
 
-    def introduce(self, tools: Sequence[Any], param: str) -> str:
-        """More tools within a conversation: what the model reads there."""
+    def introduce(self, tools: Sequence[Any], param: str, *, found: bool = True) -> str:
+        """More tools within a conversation: what the model reads there, if anything.
+
+        Unless a search has `found` them, deferred ones wait for one that does.
+        """
         texts = []
         for item in self._declared(tools, param):
             name = item.tool.name
+            if item.deferred and not found:
+                self._origins.setdefault(name, item.origin)
+                continue
             if name in self._listed or name in self._found:
                 texts.append(f"The tool {name} can be called.")
                 continue
             self._origins[name] = item.origin
             self._found[name] = replace(item.tool, listed=False)
             texts.append(introduction(item.tool))
-        return "\n\n".join(texts) or "No tool was found."
+        return "\n\n".join(texts)
 
     def list_found(self) -> None:
         """Have the prompt list what the conversation has added, since what told of it is gone."""

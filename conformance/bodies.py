@@ -46,7 +46,7 @@ def body_of(case_id: str, step: dict[str, Any]) -> dict[str, Any]:
         body.setdefault("max_tokens", 64)
     if step["route"] in RESPONSES and not step.get("bare"):
         body.setdefault("model", ALIASES[-1])
-    if step.get("show"):
+    if step.get("show") and step["route"] != "compact":
         body["chat_template_kwargs"] = {**body.get("chat_template_kwargs", {}), **SHOW}
     return body
 

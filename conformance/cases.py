@@ -4,8 +4,9 @@ A file of cases/ is a list of
 
     {"id": "D144", "title": what is proven, "server": a profile (scripted when absent),
      "replies": what the script says: {"text", "parts" or "token_ids", ...} when the last message or
-     prompt starts with the id, with "say" when it is exactly that text; of "parts", a text's
-     control tokens are tokens, and those of a {"plain": text} are spelt with ordinary ones,
+     prompt starts with the id, with "say" when it is exactly that text, with "match" when an
+     expression is found in it; of "parts", a text's control tokens are tokens, and those of a
+     {"plain": text} are spelt with ordinary ones,
      "proves": request fields whose effect the case shows, "steps": [...],
      "routes": run the steps, which name no route, on each of these,
      "body": what the bodies of all steps have,
@@ -18,7 +19,8 @@ and a step is
      "say": text of the only message or prompt (the id when absent),
      "say_repeat": [text, times] to put behind it,
      "bare": true leaves a message without the max_tokens, a response without the model it needs,
-     "show": true has the template show the prompt, in place of an answer; where tokens are bytes,
+     "show": true has the template show the prompt, in place of an answer; where tokens are bytes;
+     after a compaction, the prompt of a conversation that goes on from its output,
      "modes": ["buffered", "streamed"], "expect": {...}}
 
 The prompt of each message and response that is answered or shown is counted too: the route that
@@ -43,7 +45,8 @@ from conformance import spec
 from conformance.bodies import SHOW, body_of, declared, shown_prompt, streamed
 from conformance.expectations import subset
 from conformance.models import model_of
-from conformance.replies import COUNTS, comparable, send
+from conformance.profiles import ALIASES
+from conformance.replies import BUFFERED, COUNTS, comparable, send
 from conformance.reply import Reply, anthropic_error_of, error_of
 from conformance.response_expectations import ResponseExpectation
 
@@ -147,9 +150,8 @@ def _run(case: Case, steps: list[dict[str, Any]], client: httpx2.Client) -> None
         if step["route"] == "get":
             _get(client, step, where)
             continue
-        counts = step["route"] in COUNTS.values()
-        modes = ("buffered",) if counts or "show" in step else _MODES
-        modes = step.get("modes", modes)
+        once = step["route"] in BUFFERED or "show" in step
+        modes = step.get("modes", ("buffered",) if once else _MODES)
         replies = []
         for mode in modes:
             body = body_of(case.id, step)
@@ -157,7 +159,9 @@ def _run(case: Case, steps: list[dict[str, Any]], client: httpx2.Client) -> None
                 body = streamed(step["route"], body)
             reply = send(client, step["route"], body, step.get("headers"))
             expect = dict(step.get("expect", {}))
-            if "show" in step:
+            if "show" in step and step["route"] == "compact":
+                reply.prompt = _prompt_behind(reply, client)
+            elif "show" in step:
                 expect |= {"status": 400, "error": {"type": "invalid_request_error"}}
                 reply.prompt = shown_prompt(reply)
             model = model_of(case.server)
@@ -170,6 +174,13 @@ def _run(case: Case, steps: list[dict[str, Any]], client: httpx2.Client) -> None
         if step["route"] in COUNTS and not any(i.kind == "compaction" for i in replies[0].items):
             _count(case, step, replies[0], client, where)
         before.append(replies[0])
+
+
+def _prompt_behind(compaction: Reply, client: httpx2.Client) -> str | None:
+    """The prompt of a conversation that goes on from what a compaction made of it."""
+    output = [item.value for item in compaction.items]
+    body = {"model": ALIASES[-1], "input": output, "chat_template_kwargs": SHOW}
+    return shown_prompt(send(client, "responses", body))
 
 
 def _count(

@@ -21,9 +21,12 @@ PATHS = {
     "count": "/v1/messages/count_tokens",
     "responses": "/v1/responses",
     "input_tokens": "/v1/responses/input_tokens",
+    "compact": "/v1/responses/compact",
 }
 COUNTS = {"messages": "count", "responses": "input_tokens"}
 """The route that counts the prompt of another."""
+BUFFERED = (*COUNTS.values(), "compact")
+"""The routes that never stream."""
 _OBJECTS = {
     "chat": ("chat.completion", "chat.completion.chunk"),
     "completions": ("text_completion", "text_completion"),
@@ -35,7 +38,7 @@ def send(
 ) -> Reply:
     """Send a request and read its whole reply, by the value of its `stream` field."""
     with opened(client, route, body, headers) as response:
-        if response.status_code == 200 and body.get("stream") and route not in COUNTS.values():
+        if response.status_code == 200 and body.get("stream") and route not in BUFFERED:
             return read_stream(response, route, body)
         response.read()
     return read_whole(response, route)

@@ -11,7 +11,7 @@ from conformance.choice import Choice
 
 ANTHROPIC = ("messages", "count")
 """The routes that speak Anthropic's protocol."""
-RESPONSES = ("responses", "input_tokens")
+RESPONSES = ("responses", "input_tokens", "compact")
 """The routes that speak OpenAI's Responses."""
 _NEW_EACH_TIME = {"id", "call_id", "encrypted_content"}
 _ERROR_KEYS = {"message", "type", "param", "code"}

@@ -23,6 +23,9 @@ _PART_MEMBERS = {
     "output_text": {"type", "text", "annotations", "logprobs"},
     "reasoning_text": {"type", "text"},
 }
+_KEPT = {"id", "type", "role", "status", "content"}
+_KEPT_PARTS = {"input_text": "text", "output_text": "text", "refusal": "refusal"}
+"""What a part of a message of the user may be, and the member that has its text."""
 _ENTRY = {"token", "bytes", "logprob"}
 _GROWING = {"status", "content", "arguments", "input", "phase", "encrypted_content"}
 
@@ -79,6 +82,16 @@ def check_entries(entries: list[dict[str, Any]]) -> None:
             shown = bytes(one["bytes"]).decode("utf-8", "replace")
             assert one["token"] == shown or one["token"].startswith("token_id:"), one
             assert -9999.0 <= one["logprob"] <= 0, one
+
+
+def check_kept(item: dict[str, Any]) -> None:
+    """A message of the user that a compaction hands on as it was, in the form of lists of items."""
+    assert _KEPT <= set(item) <= _KEPT | {"phase"}, f"wrong members: {item}"
+    assert item["type"] == "message" and item["role"] == "user", item
+    assert item["id"] and item["status"], item
+    assert isinstance(item["content"], list), f"no parts: {item}"
+    for part in item["content"]:
+        assert isinstance(part[_KEPT_PARTS[part["type"]]], str), item
 
 
 def check_begun(item: dict[str, Any]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from conformance.response_items import check_item, check_kept
+
 _OPEN_RESPONSES = {
     "id", "object", "created_at", "completed_at", "status", "incomplete_details", "model",
     "previous_response_id", "instructions", "output", "error", "tools", "tool_choice", "truncation",
@@ -17,6 +19,7 @@ CHANGING = {
     "status", "completed_at", "error", "incomplete_details", "output", "usage", "flare",
 }  # fmt: skip
 """What is not the same in all events of a stream."""
+_COMPACTION = {"id", "object", "created_at", "output", "usage"}
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "created_at": int, "model": str, "tools": list, "tool_choice": (str, dict),
     "parallel_tool_calls": bool, "text": dict, "top_p": (int, float), "temperature": (int, float),
@@ -42,6 +45,22 @@ def check_object(response: dict[str, Any]) -> None:
         assert response["completed_at"] >= response["created_at"], response
     else:
         assert response["completed_at"] is None, response
+
+
+def check_compaction(body: dict[str, Any]) -> None:
+    """What a conversation is replaced with: what the user said, then the note of everything."""
+    assert set(body) == _COMPACTION, f"wrong members: {set(body) ^ _COMPACTION}"
+    assert body["object"] == "response.compaction" and body["id"].startswith("resp_"), body
+    assert isinstance(body["created_at"], int), body
+    *kept, note = body["output"]
+    for item in kept:
+        check_kept(item)
+    assert note["type"] == "compaction", f"no note at the end: {body}"
+    check_item(note)
+    assert note["encrypted_content"], f"an empty note: {note}"
+    ids = [item["id"] for item in body["output"]]
+    assert len(set(ids)) == len(ids), f"an id twice: {ids}"
+    check_usage(body["usage"], [note])
 
 
 def check_usage(usage: dict[str, Any], output: list[dict[str, Any]]) -> None:

@@ -18,7 +18,7 @@ from conformance.response_items import (
     check_part,
     text_of,
 )
-from conformance.response_object import CHANGING, check_object, check_usage
+from conformance.response_object import CHANGING, check_compaction, check_object, check_usage
 
 _FRESH = {"id", "created_at"}
 _NAMES = {"function_call": "function", "custom_tool_call": "custom"}
@@ -62,7 +62,7 @@ _STAGES: dict[str, tuple[str, ...]] = {
 
 
 def read_whole(reply: Reply, route: str) -> None:
-    """A buffered response, a count, or an error."""
+    """A buffered response, a count, a compaction, or an error."""
     body = reply.body
     if reply.status != 200:
         reply.error = error_of(body)
@@ -71,6 +71,11 @@ def read_whole(reply: Reply, route: str) -> None:
         assert set(body) == {"object", "input_tokens"}, f"unknown members: {body}"
         assert body["object"] == "response.input_tokens" and body["input_tokens"] > 0, body
         reply.usage = {"input_tokens": body["input_tokens"]}
+        return
+    if route == "compact":
+        check_compaction(body)
+        reply.items = [Item(value) for value in body["output"]]
+        reply.usage = body["usage"]
         return
     assert body["status"] in ("completed", "incomplete"), body
     reply.items = [Item(value) for value in body["output"]]

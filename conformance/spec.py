@@ -20,6 +20,7 @@ ROUTES = {
     "count": "CountTokensRequest",
     "responses": "ResponseRequest",
     "input_tokens": "InputTokensRequest",
+    "compact": "CompactRequest",
 }
 _FILES = {
     "chat": "chat_completions",
@@ -28,6 +29,7 @@ _FILES = {
     "count": "messages",
     "responses": "responses",
     "input_tokens": "responses",
+    "compact": "responses",
 }
 _COMBINATORS = ("allOf", "anyOf", "oneOf")
 
@@ -92,6 +94,15 @@ def alternatives(schema: Schema, file: str) -> Iterator[tuple[Schema, str]]:
         yield from alternatives(part, file)
     if not combined:
         yield schema, file
+
+
+def operations() -> dict[str, dict[str, Schema]]:
+    """The operations of every path of all specs, by their methods."""
+    return {
+        path: {method.upper(): operation for method, operation in item.items()}
+        for file in sorted(FOLDER.glob("*.yaml"))
+        for path, item in document(file.stem).get("paths", {}).items()
+    }
 
 
 def request(route: str) -> tuple[Schema, str]:

@@ -2485,7 +2485,7 @@ class CompactRequest(BaseModel):
     input: Annotated[
         str | InputItems | None | MISSING,
         Field(
-            description='The conversation.',
+            description='The conversation. The note is made from what was said and done in it; thoughts, tools in front of it, and what only concerns an answer are left out.',
             json_schema_extra={'disposition': 'honoured'},
         ),
     ] = MISSING

@@ -7,6 +7,7 @@ from typing import Any
 
 from conformance.scenarios import (
     admission,
+    bounds,
     encodings,
     engine,
     kept,
@@ -22,8 +23,8 @@ from conformance.scenarios import (
 )
 
 _MODULES = (
-    admission, encodings, engine, kept, lifecycle, messages, responses, responses_kept, sampling,
-    speculation, streams, tools, wire,
+    admission, bounds, encodings, engine, kept, lifecycle, messages, responses, responses_kept,
+    sampling, speculation, streams, tools, wire,
 )  # fmt: skip
 FUNCTIONS: dict[str, Callable[[Any, Any], None]] = {
     function.__name__: function for module in _MODULES for function in module.SCENARIOS

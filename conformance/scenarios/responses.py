@@ -12,7 +12,7 @@ from openai import OpenAI
 from conformance import sse
 from conformance.profiles import ALIASES, KEYS, SMALL_BODY, Pool
 from conformance.replies import PATHS, opened, send
-from conformance.reply import error_of
+from conformance.reply import RESPONSES, error_of
 from conformance.server import Server
 
 PATH = PATHS["responses"]
@@ -38,12 +38,13 @@ def full_for_responses(pool: Pool, _: Callable[..., Server]) -> None:
             assert reply.status == 429, reply
             assert reply.error and reply.error["type"] == "rate_limit_error"
             assert int(reply.headers["retry-after"]) >= 1
+        assert send(server.http, "compact", asked("hello")).status == 429
         assert send(server.http, "input_tokens", asked("hello")).status == 200
         for response in (first, second):
             last = list(sse.events(response.iter_raw()))[-1]
             assert last.name == "response.completed", last
     moved = server.until_idle_since(before)
-    assert (moved["refused"], moved["completed"]) == (2, 2), moved
+    assert (moved["refused"], moved["completed"]) == (3, 2), moved
     assert send(server.http, "responses", asked("hello")).finish == "completed"
 
 
@@ -112,7 +113,7 @@ def response_encodings(pool: Pool, _: Callable[..., Server]) -> None:
     server = pool.get("guarded")
     body = json.dumps(asked("hello")).encode()
     large = json.dumps(asked("a" * SMALL_BODY)).encode()
-    for route in ("responses", "input_tokens"):
+    for route in RESPONSES:
         for content, encoding, status in (
             (gzip.compress(body), "gzip", 200),
             (body, "identity", 200),

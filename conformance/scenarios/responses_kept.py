@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ import httpx2
 from conformance import sse
 from conformance.bodies import SHOW, shown_prompt
 from conformance.models import MODELS
-from conformance.profiles import KEYS, Pool
+from conformance.profiles import CONTEXT, KEYS, Pool
 from conformance.replies import comparable, send
 from conformance.reply import Reply, error_of
 from conformance.response_translate import flat
@@ -20,10 +21,7 @@ from conformance.scenarios.responses import PATH, asked
 from conformance.server import Server
 
 _TOOLS = [flat({"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}})]
-_USAGE = {
-    "input_tokens", "input_tokens_details", "output_tokens", "output_tokens_details",
-    "total_tokens",
-}  # fmt: skip
+_SUMMARY = "Summary: lexer finished, tests next."
 
 
 def _shown(server: Server, body: dict[str, Any], **headers: str) -> str:
@@ -180,49 +178,77 @@ def no_store(_: Pool, start: Callable[..., Server]) -> None:
 # Notes and secrets
 
 
-def compacted_conversation(_: Pool, start: Callable[..., Server]) -> None:
+def compacted_conversation(pool: Pool, start: Callable[..., Server]) -> None:
     """D028, D029: the route makes a note of a conversation, which takes its place in a prompt."""
     folder = Path(tempfile.mkdtemp())
-    reply = {"match": "record of the session", "text": "Summary: lexer finished, tests next."}
-    server = start([reply], "--model", str(MODELS["thinker"].write(folder / "model")))
+    nothing = {"match": r"^The record of the session:[\s\S]*(notes so far|at length)", "text": ""}
+    reply = {"match": "record of the session", "text": _SUMMARY}
+    server = start([nothing, reply], "--model", str(MODELS["thinker"].write(folder / "model")))
     spoken = [
         {"role": "user", "content": "build a parser"},
         {"role": "assistant", "content": "done: lexer"},
         {"role": "user", "content": "now tests"},
     ]
     before = server.metrics()
-    response = server.http.post(f"{PATH}/compact", json=asked(spoken))
-    made = response.json()
-    assert response.status_code == 200, response.text
-    assert set(made) == {"id", "object", "created_at", "output", "usage"}, made
-    assert made["object"] == "response.compaction" and set(made["usage"]) == _USAGE, made
-    *users, note = made["output"]
+    made = send(server.http, "compact", asked(spoken))
+    *users, note = (item.value for item in made.items)
     said = [item["content"][0]["text"] for item in users]
     assert said == ["build a parser", "now tests"], users
-    assert {item["role"] for item in users} == {"user"}, users
-    assert set(note) == {"id", "type", "encrypted_content"} and note["type"] == "compaction", note
-    assert "Summary" not in note["encrypted_content"] and note["encrypted_content"], note
+    assert "Summary" not in note["encrypted_content"], note
     assert before["completed"] < server.metrics()["completed"], "the model wrote nothing"
-    _missing(server.http.get(f"{PATH}/{made['id']}"))
+    _missing(server.http.get(f"{PATH}/{made.body['id']}"))
     rule = {"role": "developer", "content": "new rule"}
-    going = asked([*made["output"], rule, {"role": "user", "content": "go on"}])
+    going = asked([*users, note, rule, {"role": "user", "content": "go on"}])
     prompt = _shown(server, going)
-    for part in ("Summary: lexer finished, tests next.", "new rule", "go on", "build a parser"):
+    for part in (_SUMMARY, "new rule", "go on", "build a parser"):
         assert part in prompt, f"no {part}: {prompt}"
     assert "done: lexer" not in prompt, prompt
     assert send(server.http, "responses", going).status == 200
     for wrong in (_changed(note["encrypted_content"]), "gAAAA", ""):
         items = [*users, {**note, "encrypted_content": wrong}]
-        refused = send(server.http, "responses", asked(items))
-        assert refused.status == 400 and refused.error, refused
-        assert refused.error["param"] == "input[2].encrypted_content", refused.error
-    limited = server.http.post(f"{PATH}/compact", json=asked(spoken, max_compaction_tokens=16))
-    assert limited.status_code == 200, limited.text
+        for route in ("responses", "compact"):
+            refused = send(server.http, route, asked(items))
+            assert refused.status == 400 and refused.error, refused
+            assert refused.error["param"] == "input[2].encrypted_content", refused.error
+    _compacted_again(server, going)
+    _compacted_from_store(server)
+    for window, most in ((pool.get("thinker"), CONTEXT // 8), (server, 4096)):
+        assert _longest_note(window) == most, window.options
+        assert _longest_note(window, max_compaction_tokens=most + 1) == most + 1, window.options
+
+
+def _compacted_again(server: Server, body: dict[str, Any]) -> None:
+    """The note of an earlier compaction is in the next one, which here is the record itself."""
+    made = send(server.http, "compact", body)
+    texts = [item.value["content"][0]["text"] for item in made.items[:-1]]
+    assert texts == ["build a parser", "now tests", "go on"], made.items
+    prompt = _shown(server, asked([item.value for item in made.items]))
+    newer = "[user]\nbuild a parser\n\n[user]\nnow tests\n\n[instructions]\nnew rule"
+    assert f"{_SUMMARY}\n\n{newer}\n\n[user]\ngo on<|im_end|>" in prompt, prompt
+
+
+def _compacted_from_store(server: Server) -> None:
+    """What is kept on the server is compacted by the id of a response, or of an item."""
     kept = send(server.http, "responses", asked("build a parser"))
-    earlier = asked(None, previous_response_id=kept.body["id"])
-    assert server.http.post(f"{PATH}/compact", json=earlier).json()["output"][0] == {
-        **server.http.get(f"{PATH}/{kept.body['id']}/input_items").json()["data"][0]
-    }
+    listed = server.http.get(f"{PATH}/{kept.body['id']}/input_items").json()["data"]
+    earlier = asked([{"role": "user", "content": "x"}], previous_response_id=kept.body["id"])
+    whole = send(server.http, "compact", earlier)
+    assert [item.kind for item in whole.items] == ["message", "message", "compaction"], whole
+    assert whole.items[0].value == listed[0], whole.items
+    told = asked([listed[0], *(item.value for item in kept.items), *earlier["input"]])
+    assert send(server.http, "compact", told).prompt_tokens == whole.prompt_tokens
+    referred = send(server.http, "compact", asked([{"id": listed[0]["id"]}]))
+    assert [item.value for item in referred.items[:-1]] == listed, referred.items
+
+
+def _longest_note(server: Server, **fields: Any) -> int:
+    """The tokens of a note that is as long as it may be, since the record itself becomes it."""
+    spoken = [
+        {"role": "user", "content": "at length"}, {"role": "assistant", "content": "x" * 20_000},
+    ]  # fmt: skip
+    made = send(server.http, "compact", asked(spoken, **fields))
+    (note,) = re.findall("x{9,}", _shown(server, asked([item.value for item in made.items])))
+    return len(note)
 
 
 def secret_thoughts(pool: Pool, start: Callable[..., Server]) -> None:

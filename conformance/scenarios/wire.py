@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx2
 from prometheus_client.parser import text_string_to_metric_families
 
+from conformance import spec
 from conformance.profiles import Pool
 from conformance.replies import PATHS, send
 from conformance.reply import anthropic_error_of, error_of, failure_of
 from conformance.server import Server
 
 _GOOD = '{"messages": [{"role": "user", "content": "hello"}]}'
-_MESSAGE = '{"max_tokens": 64, "messages": [{"role": "user", "content": "hello"}]}'
 _RESPONSE = '{"model": "m", "input": "hello"}'
+_GOODS = {
+    "chat": _GOOD,
+    "completions": '{"prompt": "hello"}',
+    "messages": '{"max_tokens": 64, "messages": [{"role": "user", "content": "hello"}]}',
+    "count": _GOOD,
+    "responses": _RESPONSE,
+    "input_tokens": _RESPONSE,
+    "compact": _RESPONSE,
+}
+"""A good body for each route."""
+_VERSION = {"anthropic-version": "2023-06-01"}
+_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"}
+_NAMES = {"model": "solar", "response_id": "resp_0"}
+"""What stands for the parameters of paths."""
 _NOT_JSON = [
     b"", b" ", b"{", b"[]", b"null", b'"text"', b"{}{}", b"\xff\xfe", b"\x00",
     b"{'a': 1}", b"[" * 100_000,
@@ -53,15 +67,9 @@ def media_types(pool: Pool, _: Callable[..., Server]) -> None:
         "multipart/form-data; boundary=x": 415,
     }.items():
         headers = {} if name is None else {"content-type": name}
-        for route, good in (
-            ("chat", _GOOD),
-            ("messages", _MESSAGE),
-            ("count", _MESSAGE),
-            ("responses", _RESPONSE),
-            ("input_tokens", _RESPONSE),
-        ):
-            response = client.post(PATHS[route], content=good.encode(), headers=headers)
-            assert response.status_code == status, f"{name}: {response.text}"
+        for route, path in PATHS.items():
+            response = client.post(path, content=_GOODS[route].encode(), headers=headers)
+            assert response.status_code == status, f"{route} {name}: {response.text}"
             if status == 415:
                 assert failure_of(response)["type"] == "invalid_request_error"
 
@@ -69,42 +77,53 @@ def media_types(pool: Pool, _: Callable[..., Server]) -> None:
 def paths_and_methods(pool: Pool, _: Callable[..., Server]) -> None:
     """404 and 405 come in the envelope, 405 with Allow, and every reply has a request id."""
     client = pool.get("scripted").http
-    seen = set()
+    seen = [*_unknown_paths(client), *_unknown_methods(client)]
+    assert len(set(seen)) == len(seen), "a request id came twice"
+
+
+def _unknown_paths(client: httpx2.Client) -> Iterator[str]:
+    """Ask for paths that are none; the ids of the replies."""
     for path in ("/", "/v1", "/v1/nothing", "/v1/chat/completions/", "/v1/chat", "//v1/models"):
         response = client.get(path)
         assert response.status_code == 404, f"{path}: {response.status_code}"
         assert failure_of(response)["type"] == "invalid_request_error"
-        seen.add(response.headers["x-request-id"])
+        yield response.headers["x-request-id"]
     for path in ("/v1/messages/", "/v1/messages/nothing", "/v1/messages/batches"):
         response = client.post(path, json={})
         assert response.status_code == 404, f"{path}: {response.status_code}"
         assert failure_of(response)["type"] == "not_found_error"
-        seen.add(response.headers["x-request-id"])
-    for method, path, allowed in (
-        ("GET", PATHS["chat"], "POST"),
-        ("DELETE", PATHS["completions"], "POST"),
-        ("GET", PATHS["messages"], "POST"),
-        ("DELETE", PATHS["count"], "POST"),
-        ("PUT", "/v1/models", "GET"),
-        ("POST", "/v1/models/solar", "GET"),
-        ("POST", "/health", "GET"),
-        ("PATCH", "/metrics", "GET"),
-    ):
-        response = client.request(method, path)
-        assert response.status_code == 405, f"{method} {path}: {response.status_code}"
-        assert allowed in response.headers["allow"].split(", ")
-        assert failure_of(response)["type"] == "invalid_request_error"
-        seen.add(response.headers["x-request-id"])
-    for method, path, status, kind in (
-        ("GET", "/v1/nothing", 404, "not_found_error"),
-        ("POST", "/v1/models", 405, "invalid_request_error"),
-    ):
-        headers = {"anthropic-version": "2023-06-01"}
-        response = client.request(method, path, headers=headers)
-        assert response.status_code == status, f"{method} {path}: {response.status_code}"
-        assert anthropic_error_of(response.json(), response.headers)["type"] == kind
-        seen.add(response.headers["x-request-id"])
-    assert len(seen) == 19, "a request id came twice"
+        yield response.headers["x-request-id"]
+    response = client.get("/v1/nothing", headers=_VERSION)
+    assert response.status_code == 404, response.text
+    assert anthropic_error_of(response.json(), response.headers)["type"] == "not_found_error"
+    yield response.headers["x-request-id"]
+
+
+def _unknown_methods(client: httpx2.Client) -> Iterator[str]:
+    """Ask each path of the specs by every method that it does not have; the ids of the replies."""
+    for path, operations in spec.operations().items():
+        allowed = {*operations, "HEAD"} if "GET" in operations else {*operations}
+        (envelope,) = {operation["x-envelope"] for operation in operations.values()}
+        for method in sorted(_METHODS - allowed):
+            for headers in ({}, _VERSION):
+                response = client.request(method, path.format(**_NAMES), headers=headers)
+                assert response.status_code == 405, f"{method} {path}: {response.status_code}"
+                assert set(response.headers["allow"].split(", ")) == allowed, f"{method} {path}"
+                if method == "HEAD":
+                    assert not response.content, f"{method} {path}: {response.text}"
+                else:
+                    error = _in_envelope(response, envelope)
+                    assert error["type"] == "invalid_request_error", f"{method} {path}: {error}"
+                    assert method in error["message"], f"{method} {path}: {error}"
+                yield response.headers["x-request-id"]
+
+
+def _in_envelope(response: httpx2.Response, envelope: str) -> dict[str, Any]:
+    """The error of a failure in the envelope that the spec names for the path."""
+    versioned = envelope == "by_version" and "anthropic-version" in response.request.headers
+    if versioned or envelope == "anthropic":
+        return anthropic_error_of(response.json(), response.headers)
+    return error_of(response.json())
 
 
 def upgrade_offers(pool: Pool, _: Callable[..., Server]) -> None:
@@ -117,79 +136,9 @@ def upgrade_offers(pool: Pool, _: Callable[..., Server]) -> None:
             "upgrade": offer,
             "http2-settings": "AAMAAABkAARAAAAAAAIAAAAA",
         }
-        for route, good in (("chat", _GOOD), ("messages", _MESSAGE), ("responses", _RESPONSE)):
-            response = client.post(PATHS[route], content=good.encode(), headers=headers)
-            assert response.status_code == 200, f"{offer}: {response.text}"
-
-
-def bounds(pool: Pool, _: Callable[..., Server]) -> None:
-    """Each bound of the specs that is too large for the fuzzer, at its value and one above."""
-    client = pool.get("scripted").http
-    message = {"role": "user", "content": ""}
-    part = {"type": "text", "text": ""}
-    short = {"max_tokens": 1}
-    for route, most, above in (
-        ("chat", [message] * 16_384, [message] * 16_385),
-        ("chat", [{"role": "user", "content": [part] * 16_384}], None),
-        ("chat", None, [{"role": "user", "content": [part] * 16_385}]),
-    ):
-        if most is not None:
-            reply = send(client, route, {"messages": most, **short})
-            full = reply.error and reply.error["code"] == "context_length_exceeded"
-            assert reply.status == 200 or full, reply.error
-        if above is not None:
-            reply = send(client, route, {"messages": above, **short})
-            assert reply.status == 400 and reply.error
-            assert (reply.error["param"] or "").startswith("messages"), reply.error
-    tools = [{"type": "function", "function": {"name": f"f{n}"}} for n in range(1025)]
-    reply = send(client, "chat", {"messages": [message], "tools": tools[:1024], **short})
-    full = reply.error and reply.error["code"] == "context_length_exceeded"
-    assert reply.status == 200 or full, reply.error
-    reply = send(client, "chat", {"messages": [message], "tools": tools, **short})
-    assert reply.status == 400 and reply.error and reply.error["param"] == "tools"
-    many = {str(token): 0.5 for token in range(4097)}
-    reply = send(client, "chat", {"messages": [message], "logit_bias": many, **short})
-    assert reply.status == 400 and reply.error and reply.error["param"] == "logit_bias"
-    many.popitem()
-    reply = send(client, "chat", {"messages": [message], "logit_bias": many, **short})
-    assert reply.status == 200, reply.error
-    for prompts, status in ((["x"] * 200, 200), (["x"] * 1025, 400), ([[1]] * 1025, 400)):
-        reply = send(client, "completions", {"prompt": prompts, "max_tokens": 1})
-        assert reply.status == status, reply.error
-        assert not reply.error or (reply.error["param"] or "").startswith("prompt")
-    reply = send(client, "completions", {"prompt": "x", "n": 129})
-    assert reply.status == 400 and reply.error and reply.error["param"] == "n"
-    _bounds_of_messages(client)
-
-
-def _bounds_of_messages(client: httpx2.Client) -> None:
-    turn, block = {"role": "user", "content": ""}, {"type": "text", "text": ""}
-    result = {"type": "tool_result", "tool_use_id": "x", "content": [block]}
-    tools = [{"name": f"f{number}", "input_schema": {"type": "object"}} for number in range(1025)]
-    edit = {"type": "clear_thinking_20251015", "keep": "all"}
-
-    def said(*blocks: object) -> list[dict[str, Any]]:
-        return [{"role": "user", "content": list(blocks)}]
-
-    bounds: tuple[tuple[str, Any, Any], ...] = (
-        ("messages", [turn] * 16_384, [turn] * 16_385),
-        ("messages", said(*[block] * 16_384), said(*[block] * 16_385)),
-        ("messages", said(result), said({**result, "content": [block] * 16_385})),
-        ("system", [block] * 16_384, [block] * 16_385),
-        ("tools", tools[:1024], tools),
-        ("context_management", {"edits": [edit] * 16}, {"edits": [edit] * 17}),
-        ("stop_sequences", ["x"] * 4, ["x"] * 5),
-        ("stop_sequences", ["x" * 4096], ["x" * 4097]),
-    )
-    for name, most, above in bounds:
-        body = {"messages": [turn], "max_tokens": 1}
-        reply = send(client, "messages", {**body, name: most})
-        full = reply.error and reply.error["message"].startswith("prompt is too long")
-        assert reply.status == 200 or full, f"{name}: {reply.error}"
-        for route in ("messages", "count") if name != "stop_sequences" else ("messages",):
-            reply = send(client, route, {**body, name: above})
-            assert reply.status == 400 and reply.error, f"{route} {name}: {reply.status}"
-            assert name in reply.error["message"], reply.error
+        for route, path in PATHS.items():
+            response = client.post(path, content=_GOODS[route].encode(), headers=headers)
+            assert response.status_code == 200, f"{route} {offer}: {response.text}"
 
 
 def health_and_metrics(pool: Pool, _: Callable[..., Server]) -> None:
@@ -235,8 +184,7 @@ def documents(pool: Pool, _: Callable[..., Server]) -> None:
     client = pool.get("scripted").http
     document = client.get("/openapi.json").json()
     assert document["openapi"].startswith("3.2")
-    wanted = {*PATHS.values(), "/v1/models", "/v1/models/{model}", "/health", "/metrics"}
-    assert wanted <= set(document["paths"])
+    assert set(document["paths"]) == set(spec.operations())
     page = client.get("/docs")
     assert page.headers["content-type"].startswith("text/html")
     for outside in ('src="http', 'href="http', "@import", "url(http"):
@@ -271,7 +219,6 @@ SCENARIOS = (
     media_types,
     paths_and_methods,
     upgrade_offers,
-    bounds,
     health_and_metrics,
     documents,
     stable_card,
