@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import multiprocessing
+import os
 import queue
 import threading
 from abc import ABC, abstractmethod
@@ -193,6 +194,8 @@ class ProcessClient(_Dispatcher):
     def attach(self) -> None:
         """Read the engine's messages on the running event loop from here on."""
         asyncio.get_running_loop().add_reader(self._connection.fileno(), self._read)
+        # uvloop has made it non-blocking, so that half of a message would be an error, both ways.
+        os.set_blocking(self._connection.fileno(), True)
         threading.Thread(target=self._write, name="engine-outbox", daemon=True).start()
 
     async def close(self) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from engine.backend.scripted import Reply
 from engine.client import ProcessClient, ThreadClient, TokenEvent, TokenStream, _Dispatcher
@@ -190,6 +191,24 @@ async def test_the_process_client_serves_cancels_and_survives_a_failing_row() ->
         await rest(client.submit([ask(4, 1)]))  # the engine takes commands in order
         assert client.stats.free_pages == client.stats.total_pages
         assert client.failure is None
+
+
+def test_more_than_the_pipe_holds_goes_through_whole_both_ways() -> None:
+    """On the server's own event loop, which makes what it reads non-blocking."""
+
+    async def serve() -> None:
+        prompt = ids("x" * 400)
+        scores = replace(ask(0, 1), token_ids=prompt, prompt_top=20)
+        async with process(reply("abc")) as client:
+            streams = [client.submit([replace(scores, key=key)]) for key in range(1, 601)]
+            for stream in streams:
+                events = await rest(stream)
+                assert events[-1].cause is FinishCause.LIMIT
+                scored = sum(len(event.prompt_scores or ()) for event in events)
+                assert scored == len(prompt) - 1
+            assert client.failure is None
+
+    uvloop.run(asyncio.wait_for(serve(), 60))
 
 
 async def test_a_crash_fails_every_stream_and_is_the_reason_of_the_next_refusal() -> None:
