@@ -14,9 +14,8 @@ import pytest
 import torch
 from gguf.constants import GGMLQuantizationType as QuantType
 
+from engine.backend import cpu
 from engine.backend.cpu import MOST_SELECTED, CpuNative
-from engine.backend.native.library import Library
-from engine.backend.native.load import load_native
 from engine.backend.prefill import Copies
 from engine.backend.reference import TorchReference
 from engine.backend.sampling import sample
@@ -25,7 +24,6 @@ from engine.config import Quantization
 from engine.errors import StartupError
 from engine.model.checkpoint import locate
 from engine.model.numbers import Floats
-from engine.model.shape import Shape
 from engine.text.tokenizer import Tokenizer
 from tests.engine.backend.test_reference import SMOLLM_LIKE, VARIANTS, silent
 from tests.engine.models import llama_cpp_tensors, save_folder, tiny_llama, write_gguf
@@ -202,14 +200,22 @@ def test_a_step_draws_and_scores_from_its_logits(tmp_path: Path) -> None:
 # Long prompts in torch
 
 
-def test_prompts_in_torch_agree_within_bf16(tmp_path: Path) -> None:
+def on_bf16(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[CpuNative, list[str]]:
+    """What is loaded where the processor multiplies bf16, and what is said of it."""
+    said: list[str] = []
+    monkeypatch.setattr(cpu, "multiplies_bf16", lambda: True)
+    backend = CpuNative.load(folder, "int8", 2, said.append)
+    assert backend is not None
+    backend.allocate(PAGES)
+    return backend, said
+
+
+def test_prompts_in_torch_agree_within_bf16(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = save_folder(tiny_llama(**SMOLLM_LIKE, vocab_size=200), tmp_path)
     exact = native(folder, "int8")
-    library = Library.load(silent)
-    assert library is not None
-    model = load_native(folder, Shape.load(folder), "int8", 2, silent)
-    mixed = CpuNative(model, library, 2, Copies(model.decoder, 2))
-    mixed.allocate(PAGES)
+    mixed, _ = on_bf16(folder, monkeypatch)
     ids, pages = ids_of(Copies.least_rows + 100, 200), [*range(1, 20)]
     wanted = all_logits(exact, [Rows(ids[:-1], 0, pages)])
     found = all_logits(mixed, [Rows(ids[:-1], 0, pages)])
@@ -217,6 +223,21 @@ def test_prompts_in_torch_agree_within_bf16(tmp_path: Path) -> None:
     assert divergence(wanted, found) < 1e-3
     after = [Rows(ids[-1:], len(ids) - 1, pages)]
     assert divergence(all_logits(exact, after), all_logits(mixed, after)) < 1e-3
+
+
+@pytest.mark.parametrize("lacking", ["torch", "memory"])
+def test_without_torch_or_memory_for_it_prompts_are_computed_as_all_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: str
+) -> None:
+    folder = save_folder(tiny_llama(**SMOLLM_LIKE, vocab_size=200), tmp_path)
+    if lacking == "torch":
+        monkeypatch.setattr(cpu, "find_spec", lambda name: None)
+    else:
+        monkeypatch.setattr(cpu, "free_memory", lambda: 1000)
+    backend, said = on_bf16(folder, monkeypatch)
+    rows = [Rows(ids_of(Copies.least_rows + 100, 200), 0, [*range(1, 20)])]
+    assert np.array_equal(all_logits(backend, rows), all_logits(native(folder, "int8"), rows))
+    assert any(lacking in line and "slower" in line for line in said), said
 
 
 # Without torch
