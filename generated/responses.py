@@ -1721,7 +1721,7 @@ class MessageItem(BaseModel):
     type: Annotated[
         Literal['message'],
         Field(
-            description='A message; may be absent.',
+            description='A message; may be absent or null.',
             json_schema_extra={'disposition': 'honoured'},
         ),
     ]
