@@ -200,6 +200,6 @@ def anthropic_error_of(body: Any, headers: httpx2.Headers) -> dict[str, Any]:
 
 def failure_of(response: httpx2.Response) -> dict[str, Any]:
     """The error of a failure, in the envelope of the protocol whose path it is."""
-    if response.request.url.path.startswith("/v1/messages"):
+    if f"{response.request.url.path}/".startswith("/v1/messages/"):
         return anthropic_error_of(response.json(), response.headers)
     return error_of(response.json())

@@ -121,6 +121,7 @@ def test_headers(pool: Pool, path: str, headers: dict[str, str], good: bool) -> 
 @SEED
 @SETTINGS
 @hypothesis.given(path=st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=40))
+@hypothesis.example("messages of another kind")
 def test_paths(pool: Pool, path: str) -> None:
     """Random paths below /v1/, and in place of the ids of models and responses."""
     for prefix in ("/v1/", "/v1/models/", "/v1/responses/"):
