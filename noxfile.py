@@ -46,16 +46,20 @@ class Environment:
         self._session.run(str(self._bin / "python"), *arguments, external=True)
 
 
+def compiler() -> tuple[str, ...]:
+    """The extra that has a C compiler, where the machine has none."""
+    compilers = ("cc", "gcc", "clang", os.environ.get("CC", ""))
+    return () if any(map(shutil.which, compilers)) else ("native",)
+
+
 def light(session: nox.Session) -> Environment:
     """All but torch, for sessions that need no model."""
-    return Environment(session, "light", "generate", "test", "lint")
+    return Environment(session, "light", "generate", "test", "lint", *compiler())
 
 
 def serving(session: nox.Session, name: str, *extras: str) -> Environment:
     """What the server needs, a C compiler included, and some extras."""
-    compilers = ("cc", "gcc", "clang", os.environ.get("CC", ""))
-    compiler = () if any(map(shutil.which, compilers)) else ("native",)
-    return Environment(session, name, *extras, "postgres", *compiler)
+    return Environment(session, name, *extras, "postgres", *compiler())
 
 
 def full(session: nox.Session) -> Environment:

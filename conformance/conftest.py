@@ -42,8 +42,6 @@ def scripted(pool: profiles.Pool) -> Server:
 @pytest.fixture(scope="session")
 def embedded(pool: profiles.Pool) -> Server:
     """The server with the real model, in the precision of its file."""
-    if not profiles.has_torch():
-        pytest.skip("torch is not installed")
     return pool.get("embedded")
 
 

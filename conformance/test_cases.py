@@ -19,16 +19,12 @@ CASES = cases.load()
 )
 def test_case(case: cases.Case, pool: profiles.Pool) -> None:
     """The case's steps, in order, on the server that it names."""
-    if case.server in profiles.REAL and not profiles.has_torch():
-        pytest.skip("torch is not installed")
     cases.run(case, pool.get(case.server).http)
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.scenario is not None], ids=lambda c: c.id)
 def test_scenario(case: cases.Case, pool: profiles.Pool, start: Callable[..., Server]) -> None:
     """The case's function; it starts servers where the shared ones do not do."""
-    if case.server in profiles.REAL and not profiles.has_torch():
-        pytest.skip("torch is not installed")
     assert case.scenario is not None
     scenarios.FUNCTIONS[case.scenario](pool, start)
 

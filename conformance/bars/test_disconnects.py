@@ -35,8 +35,6 @@ def test_scripted(tmp_path: Path) -> None:
 @pytest.mark.bars
 def test_embedded() -> None:
     """500 requests to the model, short ones."""
-    if not profiles.has_torch():
-        pytest.skip("torch is not installed")
     _storm(
         "embedded", 500, 60, 8, "--deterministic", "--max-context", "1024", "--kv-tokens", "2048"
     )

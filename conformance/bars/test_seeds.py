@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.bench.measure import prompt_of, table
-from conformance.profiles import Pool, has_torch
+from conformance.profiles import Pool
 from conformance.replies import Reply, send
 from conformance.server import Server
 
@@ -59,8 +59,6 @@ def seen(reply: Reply) -> tuple[Any, ...]:
 
 
 def _compare(pool: Pool, size: int, tokens: int, every: int = 1) -> None:
-    if not has_torch():
-        pytest.skip("torch is not installed")
     roomy, tight = pool.get("embedded"), pool.get("tight")
     chosen = range(every // 2, size, every)
     cold = {i: seen(send(roomy.http, "completions", ask(i, tokens, f"cold-{i}"))) for i in chosen}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conformance.bench.measure import prompt_of, table
-from conformance.profiles import REAL, Pool, has_torch
+from conformance.profiles import REAL, Pool
 from conformance.replies import Reply, send
 from conformance.server import Server
 
@@ -57,8 +57,6 @@ def seen(reply: Reply) -> tuple[Any, ...]:
 
 
 def _compare(pool: Pool, count: int, tokens: int) -> None:
-    if not has_torch():
-        pytest.skip("torch is not installed")
     drafting = pool.get("embedded")
     with Server(*REAL["embedded"], "--speculation", "off") as plain:
         wanted, plain_moved, plain_seconds = _answers(plain, count, tokens, 1)

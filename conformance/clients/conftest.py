@@ -59,7 +59,5 @@ def codex_agent(
 @pytest.fixture(scope="session")
 def real() -> Iterator[Server]:
     """The embedded model."""
-    if not profiles.has_torch():
-        pytest.skip("torch is not installed")
     with Server(*profiles.MODEL) as server:
         yield server

@@ -8,18 +8,17 @@ from pathlib import Path
 import numpy as np
 from gguf import quants
 from gguf.constants import GGMLQuantizationType as QuantType
-from ml_dtypes import bfloat16
 from numpy.typing import NDArray
 
 from engine.errors import StartupError
-from engine.model.numbers import Floats, Number, Numbers
+from engine.model.numbers import BFLOAT16, Floats, Number, Numbers
 from engine.model.shape import Shape
 from engine.text.gguf_meta import TensorInfo, read_header
 
 FLOATS = {
     QuantType.F32: np.dtype(np.float32),
     QuantType.F16: np.dtype(np.float16),
-    QuantType.BF16: np.dtype(bfloat16),
+    QuantType.BF16: BFLOAT16,
 }
 QUANT_TYPES = (
     *FLOATS,

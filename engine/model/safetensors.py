@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Protocol
 
-import ml_dtypes  # noqa: F401  (safetensors asks NumPy for bfloat16 by its name)
 from safetensors import SafetensorError, safe_open
 
 from engine.errors import StartupError

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from ml_dtypes import bfloat16
 
 from engine.backend.native.pack import (
     BLOCK_ROWS,
@@ -18,7 +17,7 @@ from engine.backend.native.pack import (
     Halves,
     PackedMatrix,
 )
-from engine.model.numbers import Floats, Numbers
+from engine.model.numbers import BFLOAT16, Floats, Numbers
 
 MOST_INT8 = 127
 MOST_INT4 = 15
@@ -38,7 +37,7 @@ def quantise(form: int, weights: Numbers) -> Groups:
     padding = -weights.shape[1] % GROUP
     padded = np.pad(weights, ((0, 0), (0, padding))) if padding else weights
     if form == FORM_BF16:
-        bits = np.ascontiguousarray(padded.astype(bfloat16, copy=False))
+        bits = np.ascontiguousarray(padded.astype(BFLOAT16, copy=False))
         words = bits.view(np.uint32).reshape(len(bits), -1, GROUP // 2)
         return Groups(form, words, np.empty((*words.shape[:2], 0), np.float16))
     groups = np.ascontiguousarray(padded, np.float32).reshape(-1, GROUP)
@@ -133,12 +132,12 @@ def dequantise(matrix: PackedMatrix) -> Floats:
 
 def to_bfloat16(matrix: PackedMatrix) -> Numbers:
     """Return the weight in bf16 [rows, columns]: its own bits, or rounded from another form."""
-    out = np.empty((matrix.rows, matrix.columns), bfloat16)
+    out = np.empty((matrix.rows, matrix.columns), BFLOAT16)
     for part in _slabs(matrix):
         rows = out[part]
         groups = matrix.read(part.start, part.stop)
         if matrix.form == FORM_BF16:
-            unpacked: Numbers = groups.words.view(bfloat16).reshape(len(groups.words), -1)
+            unpacked: Numbers = groups.words.view(BFLOAT16).reshape(len(groups.words), -1)
         else:
             unpacked = _floats(groups)
         rows[:] = unpacked[: len(rows), : matrix.columns]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import subprocess
 import sys
 from itertools import pairwise
@@ -16,6 +17,7 @@ from gguf.constants import GGMLQuantizationType as QuantType
 
 from engine.backend import cpu
 from engine.backend.cpu import MOST_SELECTED, CpuNative
+from engine.backend.native.compiler import find_compilers
 from engine.backend.prefill import Copies
 from engine.backend.reference import TorchReference
 from engine.backend.sampling import sample
@@ -39,7 +41,8 @@ POSITIONS, MOST_DIVERGENCE = 1000, 0.01
 def native(folder: Path, quantization: Quantization = "auto", threads: int = 2) -> CpuNative:
     backend = CpuNative.load(folder, quantization, threads, silent, exact=True)
     if backend is None:
-        pytest.skip("the native operations cannot be built here")
+        assert not find_compilers(os.environ)[0], "the operations cannot be built: see the log"
+        pytest.skip("there is no C compiler")
     backend.allocate(PAGES)
     return backend
 
